@@ -75,15 +75,6 @@ func readStat(pid int) (startTicks uint64, state byte) {
 	return startTicks, state
 }
 
-// mainThreadState returns the state of the main thread of a process, 0 if there is none.
-func mainThreadState(pid int) byte {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	return text[bytes.LastIndexByte(text, ')')+2]
-}
-
 // kill kills the process unless its PID was reused.
 func (p Process) kill() {
 	process, err := os.FindProcess(p.PID)

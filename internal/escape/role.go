@@ -3,6 +3,7 @@
 package escape
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,7 +86,6 @@ func (r role) run() error {
 	return r.finish(last)
 }
 
-// prepare sets up this process before it is registered.
 func (r role) prepare() error {
 	for _, sig := range r.Ignore {
 		signal.Ignore(sig)
@@ -151,7 +151,6 @@ func (r role) start(p part) (*os.Process, error) {
 	return child, r.register(child.Pid)
 }
 
-// register writes a process to the registry file.
 func (r role) register(pid int) error {
 	file, err := os.OpenFile(r.registry, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -185,7 +184,6 @@ func sleepPath() string {
 	return "/bin/sleep"
 }
 
-// respawn starts the child again whenever it exits.
 func (r role) respawn(child *os.Process) error {
 	for {
 		if _, err := child.Wait(); err != nil {
@@ -217,8 +215,9 @@ func (r role) restartParent() error {
 // thread shows as a zombie.
 func (r role) endMainThread() error {
 	go func() {
-		for state := byte(0); state != 'Z'; time.Sleep(time.Millisecond) {
-			state = mainThreadState(os.Getpid())
+		for ended := false; !ended; time.Sleep(time.Millisecond) {
+			text, _ := os.ReadFile("/proc/self/stat")
+			ended = bytes.Contains(text, []byte(") Z "))
 		}
 		if err := r.register(os.Getpid()); err != nil {
 			os.Exit(2)

@@ -5,7 +5,9 @@ package proctree_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestBelongs checks which of the processes that /proc lists as children of a member belong to its tree.
@@ -49,13 +53,11 @@ func TestZombie(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, reached)
 
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
+	_, resume := stopGuard(t)
 	reached, err = tree.Signal(0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, reached, "without the guard")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	endNow(t, tree)
 }
 
@@ -96,19 +98,24 @@ func TestWalkEnds(t *testing.T) {
 	assert.False(t, complete, "it did not look below the child")
 }
 
-// TestKillAloneWithoutGuard checks that a kill without a signal before it needs no guard, and that what lives is told.
-func TestKillAloneWithoutGuard(t *testing.T) {
-	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
-	assert.Len(t, survivors(tree), s.Processes)
-	require.NoError(t, tree.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
-	assert.Empty(t, survivors(tree))
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	gone(t, tree)
+// TestKillWithoutGuard checks that a kill needs no guard, whether or not a signal went before it, and that what lives is
+// told.
+func TestKillWithoutGuard(t *testing.T) {
+	for _, signalled := range []bool{false, true} {
+		tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
+		_, resume := stopGuard(t)
+		assert.Len(t, survivors(tree), s.Processes)
+		if signalled {
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, s.Processes, reached)
+		}
+		require.NoError(t, tree.Kill())
+		assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
+		assert.Empty(t, survivors(tree))
+		resume()
+		gone(t, tree)
+	}
 }
 
 // leaveQuietChild starts a process that sends no signal when it exits. It executes no program, which would change that.
@@ -134,11 +141,7 @@ func TestQuietOrphan(t *testing.T) {
 	require.Zero(t, tree.Status().ExitCode)
 	orphans := childrenOf(t, guardOf(t, os.Getpid()))
 	require.Len(t, orphans, 1)
-	select {
-	case <-tree.Gone():
-		assert.Fail(t, "gone while its orphan is alive")
-	case <-time.After(100 * time.Millisecond):
-	}
+	stays(t, tree)
 	endNow(t, tree)
 	assert.Zero(t, state(orphans[0]), "it was reaped")
 }
@@ -175,8 +178,7 @@ func setLockLimit(t *testing.T, pid int, mark proctree.Mark) {
 func TestForeignMark(t *testing.T) {
 	abandoned := func() (tree *proctree.Tree, orphan int) {
 		tree = start(t, "sh", "-c", "setsid sleep 100 & exec sleep 100")
-		require.Eventually(t, func() bool { return len(childrenOf(t, tree.PID())) == 1 }, prompt, time.Millisecond)
-		orphan = childrenOf(t, tree.PID())[0]
+		orphan = awaitChildren(t, tree.PID(), 1)[0]
 		require.Eventually(t, func() bool { return hasName(orphan, "sleep") }, prompt, time.Millisecond)
 		setLockLimit(t, orphan, proctree.NewMark(0))
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
@@ -185,11 +187,7 @@ func TestForeignMark(t *testing.T) {
 	}
 	t.Run("the only tree", func(t *testing.T) {
 		tree, orphan := abandoned()
-		select {
-		case <-tree.Gone():
-			assert.Fail(t, "gone while its orphan is alive")
-		case <-time.After(100 * time.Millisecond):
-		}
+		stays(t, tree)
 		endNow(t, tree)
 		assert.False(t, running(orphan))
 	})
@@ -226,5 +224,109 @@ func TestSurvived(t *testing.T) {
 		{since: time.Hour},
 	} {
 		assert.Equal(t, c.survived, proctree.Survived(c.since, c.alive, c.dying), "%+v", c)
+	}
+}
+
+func TestMark(t *testing.T) {
+	outer, other := proctree.NewMark(0), proctree.NewMark(0)
+	inner, second := proctree.NewMark(outer), proctree.NewMark(outer)
+	assert.True(t, proctree.Covers(outer, outer))
+	assert.True(t, proctree.Covers(outer, inner), "a tree inside of the tree")
+	assert.True(t, proctree.Covers(inner, inner))
+	assert.False(t, proctree.Covers(inner, outer), "a tree around the tree")
+	assert.False(t, proctree.Covers(inner, second), "a tree beside the tree")
+	assert.False(t, proctree.Covers(outer, other))
+	assert.False(t, proctree.Covers(outer, 0), "no mark")
+	assert.False(t, proctree.Covers(inner, 0), "no mark")
+}
+
+// TestNestedOrphan checks that an orphan of a guard inside of a tree belongs to the tree while another tree runs.
+func TestNestedOrphan(t *testing.T) {
+	neighbour := start(t, "sleep", "1000")
+	tree, s := begin(t, scenario(t, "a host of its own"))
+	guard := guardOf(t, tree.PID())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP)) // or it would end the daemon
+	require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	within(t, late, tree.Exited(), "the leader has not ended")
+	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+	for range 2 { // after each answer the outer guard looks whether anything is left
+		_, err := tree.Signal(0)
+		require.NoError(t, err)
+	}
+	require.NotEmpty(t, s.Survivors(), "the daemon of the inner host")
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while a daemon is alive")
+	default:
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+	assert.True(t, running(neighbour.PID()))
+	endNow(t, neighbour)
+}
+
+// TestGuardAndHostKilled checks that the first process of a tree ends even if guard and host are killed together.
+func TestGuardAndHostKilled(t *testing.T) {
+	t.Parallel()
+	s := escape.Crowd(0).In(t.TempDir())
+	path, args, env := s.Command()
+	t.Cleanup(s.End)
+	host := startHostOf(t, "host", proctree.Command{Path: path, Args: args, Env: env}, os.Stdout)
+	require.NoError(t, s.Ready(late))
+	guard := guardOf(t, host.Process.Pid)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	require.NoError(t, host.Process.Kill())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
+}
+
+// TestRelay checks that a tree is not gone as long as it consists of processes that each start the next and exit.
+func TestRelay(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "relay")
+	require.NoError(t, os.WriteFile(script, []byte(`sh "$0" &`), 0o600))
+	for range racing.Rounds(1, 20) {
+		neighbour := start(t, "sleep", "1000")
+		tree := start(t, "sh", script)
+		within(t, late, tree.Exited(), "the leader has not ended")
+		missed := 0
+		for range 2000 {
+			if _, err := tree.Signal(0); err != nil {
+				missed++
+			}
+		}
+		assert.Less(t, missed, 2, "it looks again for what was started meanwhile")
+		select {
+		case <-tree.Gone():
+			require.Fail(t, "gone while a process is alive")
+		case <-time.After(racing.Rounds(200*time.Millisecond, time.Second)):
+		}
+		endNow(t, tree)
+		endNow(t, neighbour)
+	}
+}
+
+// awaitChildren waits until the first thread of a process has so many children, and returns them.
+func awaitChildren(t *testing.T, pid, n int) (all []int) {
+	t.Helper()
+	require.Eventually(t, func() bool { all = childrenOf(t, pid); return len(all) == n }, late, time.Millisecond)
+	return all
+}
+
+func childrenOf(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	id := strconv.Itoa(pid)
+	text, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
+	require.NoError(t, err)
+	for child := range strings.FieldsSeq(string(text)) {
+		all = append(all, atoi(t, child))
+	}
+	return all
+}
+
+// TestRounds checks that a signal looks again for what was started meanwhile, and how often at most.
+func TestRounds(t *testing.T) {
+	for finds, want := range map[int]int{0: 1, 1: 2, 3: 4, 9: 4} {
+		assert.Equal(t, want, proctree.Rounds(finds), finds)
 	}
 }

@@ -3,7 +3,6 @@
 package proctree_test
 
 import (
-	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -15,28 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
-
-func BenchmarkStartToFinish(b *testing.B) {
-	path, err := exec.LookPath("true")
-	require.NoError(b, err)
-	b.Run("exec", func(b *testing.B) {
-		for b.Loop() {
-			require.NoError(b, exec.Command(path).Run())
-		}
-	})
-	b.Run("tree", func(b *testing.B) {
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		require.NoError(b, err)
-		defer null.Close()
-		for b.Loop() {
-			tree, err := proctree.Start(proctree.Command{
-				Path: path, Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{null, null, null},
-			})
-			require.NoError(b, err)
-			<-tree.Gone()
-		}
-	})
-}
 
 // BenchmarkKill measures the time from the kill until all processes are gone. It compares with killing a process group
 // and waiting for its leader, which does not prove that the others are gone.

@@ -14,19 +14,15 @@ var (
 	Covers   = mark.covers
 	NewMark  = newMark
 	MarkOf   = markOf
-	Repeat   = repeat
 	Survived = survived
 
-	ProcOptions = procOptions
 	CheckProc   = checkProc
 	ReadMessage = readMessage
+	ReadFileAt  = readFileAt
 )
 
 // MaxListed is how many PIDs one report of the guard lists.
 const MaxListed = maxListed
-
-// Exists reports whether the process with that PID and start time still exists.
-func Exists(pid int, startTicks uint64) bool { return processID{pid, startTicks}.exists() }
 
 // StartTicks returns the start time of the process that has the PID now.
 func StartTicks(pid int) uint64 {
@@ -43,7 +39,18 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 // WalkAnd walks from these and calls a function with the PID of each process that it finds.
 func WalkAnd(m Mark, visit func(pid int), first ...int) (complete bool) {
 	w := walk{mark: m, visit: func(m member) { visit(m.pid) }, missed: func(int) {}}
-	return w.from(first)
+	return w.from(first, anyProcess)
+}
+
+// Rounds returns how often a signal looks at a tree of which so many looks find a process that was started meanwhile.
+func Rounds(finds int) (rounds int) {
+	tell(0, func(w walk) (complete bool) {
+		if rounds++; rounds <= finds {
+			w.visit(member{process{pid: rounds}, -1})
+		}
+		return true
+	})
+	return rounds
 }
 
 // Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start
@@ -60,7 +67,7 @@ func SetIdleBounds(latest, other time.Duration) (restore func()) {
 		theGuards.mu.Lock()
 		defer theGuards.mu.Unlock()
 		idleBound, otherIdleBound = latest, other
-		theGuards.endIdleLocked()
+		theGuards.endIdle()
 	}
 	latestBefore, otherBefore := idleBound, otherIdleBound
 	set(latest, other)

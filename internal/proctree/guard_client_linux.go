@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // A guardClient is the host's side of one guard.
@@ -56,7 +55,7 @@ func (g *guardClient) start(c *caller) {
 
 // startProcess returns the host's end of the guard's socket.
 func (g *guardClient) startProcess(c *caller) (int, error) {
-	g.mark = hostMark()
+	g.mark = markOf(os.Getpid())
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return 0, err
@@ -103,7 +102,6 @@ func (g *guardClient) execute(socket int) error {
 	return err
 }
 
-// fail gives up a guard that could not be started.
 func (g *guardClient) fail(err error) {
 	if g.process != nil {
 		_ = g.process.Kill()
@@ -117,7 +115,6 @@ func (g *guardClient) fail(err error) {
 	close(g.ready)
 }
 
-// awaitReady waits until the new process reports that it is the guard.
 func (g *guardClient) awaitReady(socket int, host []byte) error {
 	if err := g.awaitReport(socket); err != nil {
 		return err
@@ -158,25 +155,14 @@ func (g *guardClient) awaitReport(socket int) error {
 		"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
 }
 
-// waitReady waits until the guard has started.
-func (g *guardClient) waitReady(ctx context.Context) error {
-	select {
-	case <-g.ready:
-		return g.err
-	default:
-	}
-	select {
-	case <-g.ready:
-		return g.err
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
-	}
-}
-
-// startCommand asks the guard to start a command, and waits for the answer.
 func (g *guardClient) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
-	if err := g.waitReady(ctx); err != nil {
-		return nil, err
+	select {
+	case <-g.ready:
+		if g.err != nil {
+			return nil, g.err
+		}
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
 	}
 	req.Mark = newMark(g.mark)
 	conn, err := g.sendRequest(ctx, req, files)
@@ -250,51 +236,26 @@ func socketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// stopped reports whether a signal or a debugger stopped the guard.
 func (g *guardClient) stopped() bool {
-	select {
-	case <-g.ready:
-		if g.process == nil {
-			return false
-		}
-		p, err := readStat(g.process.Pid)
-		return err == nil && p.stopped()
-	default:
+	if !isClosed(g.ready) || g.process == nil {
 		return false
 	}
+	p, err := readStat(g.process.Pid)
+	return err == nil && p.stopped()
 }
 
 // unable reports whether the guard has died or a signal stopped it. It costs less than stopped, but misses a debugger.
 func (g *guardClient) unable() bool {
-	select {
-	case <-g.ready:
-	default:
-		return false
+	if !isClosed(g.ready) || g.process == nil {
+		return isClosed(g.ready)
 	}
-	if g.process == nil {
-		return true
-	}
-	const byPID, stopped, exited, noHang, noWait = 1, 2, 4, 1, 0x01000000
-	var info struct {
-		signal, errno, code, _ int32
-		pid                    int32
-		_                      [108]byte
-	}
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(g.process.Pid), uintptr(unsafe.Pointer(&info)),
-		stopped|exited|noHang|noWait, 0, 0)
-	return errno == 0 && info.pid != 0
+	found, err := lookAtChild(onePID, g.process.Pid, childStopped|childExited)
+	return err == nil && found != 0
 }
 
-// gone reports whether the guard has died.
-func (g *guardClient) gone() bool {
-	fds := []pollFD{{}}
-	if g.raw.Control(func(fd uintptr) {
-		fds[0] = pollFD{fd: int32(fd), events: pollIn}
-		_ = poll(fds, 0)
-	}) != nil {
-		return true
-	}
-	return fds[0].ready()
+func (g *guardClient) gone() (gone bool) {
+	err := g.raw.Control(func(fd uintptr) { gone = isReady(int(fd), pollIn) })
+	return gone || err != nil
 }
 
 // abandon gives up a request without an answer. A guard that is stopped, or did not answer in time, gets no more.
@@ -308,9 +269,6 @@ func (g *guardClient) abandon(ctx context.Context, m mark) {
 	g.abandoned = append(g.abandoned, m)
 	g.pool.remove(g)
 }
-
-// release says that one command or start less uses the guard.
-func (g *guardClient) release() { g.pool.release(g) }
 
 // end ends a guard without commands. The caller holds the pool's lock.
 func (g *guardClient) end() {

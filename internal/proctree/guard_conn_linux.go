@@ -88,7 +88,6 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	}
 }
 
-// lost returns why a request has no answer.
 func (c *guardConn) lost() error {
 	if c.guard.gone() {
 		killMarked(c.mark, 0)
@@ -121,7 +120,10 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 		r, err := c.read()
 		switch {
 		case err == nil:
-			c.setStarted()
+			c.mu.Lock()
+			c.started = true // so that the next reads wait for ever, also if ctx ends now
+			_ = c.socket.SetReadDeadline(time.Time{})
+			c.mu.Unlock()
 			return r, nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return r, err
@@ -144,17 +146,9 @@ func (c *guardConn) givesUp(ctx context.Context, ended time.Time) error {
 	}
 }
 
-// setStarted makes the next reads wait for ever, also if the context of the start ends now.
-func (c *guardConn) setStarted() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.started = true
-	_ = c.socket.SetReadDeadline(time.Time{})
-}
-
 // readReports handles the guard's reports until the tree is gone.
 func (c *guardConn) readReports(t *Tree) {
-	defer c.guard.release()
+	defer c.guard.pool.release(c.guard)
 	defer c.socket.Close() //nolint:errcheck // no data is left to send
 	for {
 		r, err := c.read()
@@ -203,7 +197,6 @@ func (c *guardConn) guardDied(t *Tree, err error) {
 	t.finish(err)
 }
 
-// read returns the next report.
 func (c *guardConn) read() (r report, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
@@ -266,16 +259,12 @@ const (
 	answerBound = 20 * answerTimeout
 )
 
-// ask has the guard carry out an order, and returns its answer. If the guard is silent, alone does what the host can.
-func (c *guardConn) ask(o order, alone func() told) (report, error) {
+// ask has the guard carry out an order, and returns its answer. If the guard is silent, the host does what it can.
+func (c *guardConn) ask(o order) (report, error) {
 	c.signalMu.Lock()
 	defer c.signalMu.Unlock()
-	byHost := func() report {
-		found := alone()
-		return report{Reached: found.reached, Missed: found.missed(), Listed: found.alive()}
-	}
 	if c.guardSilent.Load() {
-		return byHost(), nil
+		return c.obeyAlone(o), nil
 	}
 	if err := c.sendOrder(o); err != nil {
 		return report{}, err
@@ -293,23 +282,38 @@ func (c *guardConn) ask(o order, alone func() told) (report, error) {
 		case now := <-ticker.C:
 			var r report
 			if o.Signal == syscall.SIGKILL {
-				r = byHost()
+				r = c.obeyAlone(o)
 			}
 			if r.Reached+r.Missed == 0 && now.Before(until) && !c.guard.stopped() {
 				continue // after a SIGKILL too: the guard may have ended them, and answer late
 			}
 			c.guardSilent.Store(true)
 			_ = c.sendOrder(order{Withdraw: true}) // or the guard would signal them again when it goes on
-			if o.Signal == syscall.SIGKILL {
-				return r, nil
+			if o.Signal != syscall.SIGKILL {
+				r = c.obeyAlone(o)
 			}
-			return byHost(), nil
+			return r, nil
 		}
 	}
 }
 
+// obeyAlone does without the guard what an order says, to the processes that the host can find.
+func (c *guardConn) obeyAlone(o order) report {
+	var found told
+	if !o.First {
+		found = tell(o.Signal, c.marked().walk)
+	} else if m, err := openMember(c.leader, func(p process) bool { return c.mark.covers(markOf(p.pid)) }); err == nil {
+		found.count(m.signal(o.Signal))
+		m.close()
+	}
+	return report{Reached: found.reached, Missed: found.missed(), Listed: found.alive()}
+}
+
+// marked is what the host finds of the tree without the guard.
+func (c *guardConn) marked() *rest { return &rest{mark: c.mark} }
+
 func (c *guardConn) signal(sig syscall.Signal) (int, error) {
-	r, err := c.ask(order{Signal: sig}, func() told { return c.tellMarked(sig) })
+	r, err := c.ask(order{Signal: sig})
 	if err != nil {
 		return 0, err
 	}
@@ -317,13 +321,7 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 }
 
 func (c *guardConn) signalFirst(sig syscall.Signal) error {
-	r, err := c.ask(order{Signal: sig, First: true}, func() (found told) {
-		if m, err := openMember(c.leader, func(p process) bool { return c.mark.covers(markOf(p.pid)) }); err == nil {
-			defer m.close()
-			found.count(m.signal(sig))
-		}
-		return found
-	})
+	r, err := c.ask(order{Signal: sig, First: true})
 	if err == nil {
 		_, err = result(r.Reached, r.Missed)
 	}
@@ -331,24 +329,14 @@ func (c *guardConn) signalFirst(sig syscall.Signal) error {
 }
 
 func (c *guardConn) processes() ([]int, error) {
-	r, err := c.ask(order{List: true}, func() told { return c.tellMarked(0) })
+	r, err := c.ask(order{List: true})
 	return r.Listed, err
-}
-
-// tellMarked signals the processes that the host can find without the guard.
-func (c *guardConn) tellMarked(sig syscall.Signal) told {
-	found := told{visited: map[int]process{}}
-	visitMarked(c.mark, func(m member) {
-		found.visited[m.pid] = m.process
-		found.count(m.signalAndContinue(sig))
-	})
-	return found
 }
 
 func (c *guardConn) kill() error {
 	err := c.sendOrder(order{Kill: true})
 	if c.isSilent() {
-		c.tellMarked(syscall.SIGKILL)
+		_, _ = c.marked().signal(syscall.SIGKILL)
 	}
 	return err
 }
@@ -360,11 +348,7 @@ func (c *guardConn) isSilent() bool { return c.guardSilent.Load() || c.guard.sto
 
 func (c *guardConn) survivors() (alive []int, known bool) {
 	if c.isSilent() {
-		dying := false
-		visitMarked(c.mark, func(m member) {
-			alive = append(alive, m.pid)
-			dying = dying || m.canDie()
-		})
+		alive, dying := aliveIn(c.marked().walk)
 		// That none is left a guard that is merely slow tells itself.
 		return alive, !dying && (len(alive) > 0 || c.guard.stopped())
 	}

@@ -3,6 +3,7 @@
 package proctree
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -75,10 +76,10 @@ func guardMain() int {
 		return 1
 	}
 	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}, stops: ignoreSignals()}
-	var files syscall.Rlimit
 	own, err := readScheduling()
-	if err != nil || syscall.Getrlimit(rlimitLocks, &g.lockLimit) != nil ||
-		syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil {
+	files, noFiles := limitOf(0, syscall.RLIMIT_NOFILE)
+	var noLocks error
+	if g.lockLimit, noLocks = limitOf(0, rlimitLocks); cmp.Or(err, noFiles, noLocks) != nil {
 		return 1
 	}
 	g.fileLimit, g.scheduler.oom = files.Cur, own.OOM
@@ -112,7 +113,6 @@ func (g *guard) useSpare() {
 	g.spare = g.spare[:0]
 }
 
-// run starts commands and serves their trees until the host and all trees are gone.
 func (g *guard) run() {
 	text := make([]byte, maxMessage)
 	for !g.hostGone || len(g.trees) > 0 {
@@ -124,7 +124,11 @@ func (g *guard) run() {
 		for _, t := range slices.Clone(g.trees) {
 			t.serve()
 		}
-		g.reapOrphansIfDue()
+		if g.untilReap() == 0 {
+			g.orphansReapedAt, g.orphanDied = time.Now(), false
+			g.reapOrphans()
+			g.lookAtKept()
+		}
 		g.keepSpare()
 	}
 }
@@ -141,8 +145,8 @@ func (g *guard) wait() (requested bool) {
 	for _, t := range g.trees {
 		g.addPollFD(t.fd, t.fd < 0)
 		g.addPollFD(t.socket, t.hostGone)
-		if !t.nextCheck.IsZero() {
-			timeout = sooner(timeout, t.untilCheck())
+		if !t.nextCheck.IsZero() && (timeout < 0 || t.untilCheck() < timeout) {
+			timeout = t.untilCheck()
 		}
 	}
 	if err := pollOnce(g.fds, timeout); err != nil && !errors.Is(err, syscall.EINTR) {
@@ -153,14 +157,6 @@ func (g *guard) wait() (requested bool) {
 		t.leaderExited, t.hasOrder = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
 	}
 	return g.fds[0].ready()
-}
-
-// sooner returns the shorter one of two timeouts, of which a negative one is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a < 0 || b < a {
-		return b
-	}
-	return a
 }
 
 // untilReap returns how long until dead orphans have to be reaped, -1 if there are none. What was kept is looked at
@@ -181,20 +177,11 @@ func (g *guard) addPollFD(fd int, skip bool) {
 	g.fds = append(g.fds, pollFD{fd: int32(fd), events: pollIn})
 }
 
-// reapOrphansIfDue reaps, at most once per reapInterval, orphans that died while others of their tree live.
-func (g *guard) reapOrphansIfDue() {
-	if g.untilReap() == 0 {
-		g.orphansReapedAt, g.orphanDied = time.Now(), false
-		g.reapOrphans()
-		g.lookAtKept()
-	}
-}
-
 // reapOrphans reaps the dead orphans and returns the living ones. A process that one of them started can become the
 // guard's child after the guard read its list of children. So the list is complete only if nothing was reaped, and the
 // caller that needs a complete one tries again.
 func (g *guard) reapOrphans() (alive []int, complete bool) {
-	if g.hasNoChildren() {
+	if _, err := lookAtChild(anyPID, 0, childExited); errors.Is(err, syscall.ECHILD) {
 		return nil, true
 	}
 	// All children, started or adopted, belong to the guard's first thread.
@@ -204,7 +191,7 @@ func (g *guard) reapOrphans() (alive []int, complete bool) {
 		if _, leader := g.leaders[pid]; leader {
 			continue
 		}
-		if dead, err := lookAtChild(onePID, pid); dead == 0 && err == nil {
+		if dead, err := lookAtChild(onePID, pid, childExited); dead == 0 && err == nil {
 			alive = append(alive, pid)
 			continue
 		}
@@ -212,33 +199,6 @@ func (g *guard) reapOrphans() (alive []int, complete bool) {
 		complete = false
 	}
 	return alive, complete
-}
-
-// hasNoChildren reports whether the guard has no child at all, dead or alive.
-func (g *guard) hasNoChildren() bool {
-	_, err := lookAtChild(anyPID, 0)
-	return errors.Is(err, syscall.ECHILD)
-}
-
-const anyPID, onePID = 0, 1 // P_ALL and P_PID
-
-// lookAtChild returns the PID of a child that is dead and not reaped, 0 if there is none, and does not reap it.
-//
-// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
-func lookAtChild(which, pid int) (dead int32, err error) {
-	const exited, noHang, noWait = 4, 1, 0x01000000
-	var info struct {
-		signo, errno, code int32
-		_                  int32 // what follows is aligned as a pointer
-		pid                int32
-		_                  [128]byte
-	}
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)),
-		exited|noHang|noWait, 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return info.pid, nil
 }
 
 // orphansOf returns the living orphans of a tree, and whether the list is complete.

@@ -5,15 +5,13 @@ package proctree
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"sync"
 	"syscall"
 	"time"
 )
-
-// mostIdleGuards is how many guards without commands there are at most.
-const mostIdleGuards = 4
 
 // Only tests change these.
 var (
@@ -30,7 +28,7 @@ type guardPool struct {
 	mu     sync.Mutex
 	guards map[profile]*guardClient // those that take commands
 	latest *guardClient             // took the last command
-	timer  *time.Timer              // calls endIdle; nil before the first guard
+	timer  *time.Timer              // ends idle guards; nil before the first guard
 	timed  time.Time                // when the timer fires; zero if it is not set
 }
 
@@ -51,7 +49,7 @@ func (p *guardPool) startCommand(ctx context.Context, req *request, files []int)
 		if err == nil {
 			return tree, nil
 		}
-		g.release()
+		p.release(g)
 		var unfit *unfitError
 		if attempt > 0 || !errors.As(err, &unfit) {
 			return nil, err
@@ -81,31 +79,27 @@ func (p *guardPool) acquire(req *request) (*guardClient, error) {
 
 // acquireFor is acquire for a caller that was read on this thread, which is locked.
 func (p *guardPool) acquireFor(c *caller) *guardClient {
-	g, isNew := p.guardFor(c)
-	if isNew {
-		g.start(c)
-	}
-	return g
-}
-
-func (p *guardPool) guardFor(c *caller) (g *guardClient, isNew bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	g = p.guards[c.profile]
+	g := p.guards[c.profile]
 	if g != nil && g.unable() {
 		p.remove(g)
 		g = nil
 	}
-	if g == nil {
-		g, isNew = newGuardClient(p, c.profile), true
+	isNew := g == nil
+	if isNew {
+		g = newGuardClient(p, c.profile)
 		p.guards[c.profile] = g
 	}
 	g.users++
 	if p.latest != g {
 		p.latest = g
-		p.endIdleLocked()
+		p.endIdle()
 	}
-	return g, isNew
+	p.mu.Unlock()
+	if isNew {
+		g.start(c)
+	}
+	return g
 }
 
 // retire makes sure that the guard gets no more commands. It ends with the last of its trees.
@@ -151,55 +145,42 @@ func (p *guardPool) idleBound(g *guardClient) time.Duration {
 	return otherIdleBound
 }
 
+// endIdle ends the guards that have had no commands for long. The caller holds the lock.
 func (p *guardPool) endIdle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timed = time.Time{}
-	p.endIdleLocked()
-}
-
-// endIdleLocked ends the guards that have had no commands for long, and the longest idle ones if there are too many.
-func (p *guardPool) endIdleLocked() {
 	now := time.Now()
 	var next time.Time
-	idle := 0
-	var oldest *guardClient
 	for _, g := range p.guards {
-		if g.users > 0 {
-			continue
-		}
 		due := g.idleSince.Add(p.idleBound(g))
-		if !due.After(now) {
+		switch {
+		case g.users > 0:
+		case !due.After(now):
 			p.remove(g)
-			continue
+		case next.IsZero() || due.Before(next):
+			next = due
 		}
-		idle++
-		if next.IsZero() || due.Before(next) {
-			next, oldest = due, g
-		}
-	}
-	if idle > mostIdleGuards {
-		p.remove(oldest)
-		p.endIdleLocked()
-		return
 	}
 	if !next.IsZero() {
 		p.setTimer(next)
 	}
 }
 
-// setTimer makes the timer fire at the time, or earlier if it is set already: then endIdle sets it again. So a host
+// setTimer makes the timer fire at the time, or earlier if it is set already: then it is set again. So a host
 // that runs one command after the other does not reset a timer for each.
 func (p *guardPool) setTimer(at time.Time) {
 	if !p.timed.IsZero() && !p.timed.After(at) {
 		return
 	}
 	p.timed = at
-	if p.timer == nil {
-		p.timer = time.AfterFunc(time.Until(at), p.endIdle)
+	if p.timer != nil {
+		p.timer.Reset(time.Until(at))
 		return
 	}
-	p.timer.Reset(time.Until(at))
+	p.timer = time.AfterFunc(time.Until(at), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.timed = time.Time{}
+		p.endIdle()
+	})
 }
 
 var (
@@ -226,4 +207,23 @@ type unfitError struct{ guardError }
 // isGone reports whether the error of a socket says that the other process is gone.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, errPeerClosed)
+}
+
+// Prepare begins to start the guard, so that the first command of a host that does something else before waits less
+// for it. It does not wait, and can be called by a package initializer. What fails here fails again, with an error,
+// where a command is started.
+func Prepare() {
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, err := readCaller()
+		if err != nil {
+			return
+		}
+		theGuards.release(theGuards.acquireFor(c))
+		// What a first command would do for all of them: how /proc is mounted is kept, and so are the types by package json.
+		_ = checkProc(c.status)
+		_, _ = (&request{Scheduling: &c.scheduling}).encode()
+		_ = json.Unmarshal([]byte("{}"), new(report))
+	}()
 }

@@ -28,15 +28,10 @@ func (g *guard) receiveRequest(text []byte) {
 	case err != nil:
 		g.hostGone = true
 	case len(files) > 0:
-		g.handleRequest(got, files, missing || g.isNearFileLimit(files))
+		const reserve = 32 // with which the guard itself looks at its trees in /proc
+		nearLimit := uint64(slices.Max(files)) >= g.fileLimit-min(reserve, g.fileLimit/4)
+		g.handleRequest(got, files, missing || nearLimit)
 	}
-}
-
-// isNearFileLimit reports whether the guard needs the free descriptors itself, to look at its trees in /proc.
-func (g *guard) isNearFileLimit(files []int) bool {
-	const reserve = 32
-	most := g.fileLimit
-	return uint64(slices.Max(files)) >= most-min(reserve, most/4)
 }
 
 // handleRequest starts a command and reports the result. The first descriptor is the tree's socket.
@@ -46,7 +41,7 @@ func (g *guard) handleRequest(text []byte, files []int, tooManyFiles bool) {
 	if !tooManyFiles {
 		t, err = g.startCommand(socket, text, files[1:])
 	}
-	if err == nil && t.terminal != nil {
+	if err == nil && t.terminal >= 0 {
 		files = files[:len(files)-1] // the tree keeps it
 	}
 	closeAll(files[1:])
@@ -73,7 +68,7 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	if err != nil {
 		return nil, err
 	}
-	if hungUp(socket) {
+	if isReady(socket, 0) { // the host has given up the request
 		return nil, errPeerClosed
 	}
 	dir := req.Dir
@@ -104,10 +99,10 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	}
 	t := &guardedTree{
 		guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup, startTicks: began,
-		releases: req.Releases,
+		releases: req.Releases, terminal: -1,
 	}
 	if req.Terminal != nil {
-		t.terminal = &lentTerminal{files[len(files)-1], *req.Terminal}
+		t.terminal, t.modes = files[len(files)-1], *req.Terminal
 	}
 	g.leaders[pid] = t
 	return t, nil
@@ -120,12 +115,6 @@ func (r *request) enter(folder int) (dir string, err error) {
 		return "/proc/self/fd/" + strconv.Itoa(folder), nil
 	}
 	return "", syscall.Fchdir(folder)
-}
-
-// hungUp reports whether the host has given up the request.
-func hungUp(socket int) bool {
-	fds := []pollFD{{fd: int32(socket)}}
-	return poll(fds, 0) == nil && fds[0].ready()
 }
 
 // readWholeRequest returns the whole request. If it was too long for one message, text holds only its length, and the

@@ -34,8 +34,9 @@ type guardedTree struct {
 	grouped bool // whether the tree has its own process group, the leader's
 	// startTicks is when the tree was started, or a tick before: no process of it is older.
 	startTicks uint64
-	terminal   *lentTerminal // nil for none
-	releases   bool          // what is left is to be kept, unless something was signalled
+	terminal   int        // a terminal of the host that is set for the command, -1 for none
+	modes      tty.Change // of the terminal
+	releases   bool       // what is left is to be kept, unless something was signalled
 
 	leaderExited, hasOrder bool // as of the last poll
 	pause                  time.Duration
@@ -45,25 +46,6 @@ type guardedTree struct {
 	killOrderedAt               time.Time
 	groupKilledAt               time.Time
 	survivorsSent               bool
-}
-
-// A lentTerminal is a terminal of the host that is set for its command.
-type lentTerminal struct {
-	fd     int
-	change tty.Change
-}
-
-// undo sets the terminal as it was before, for a host that died before it could.
-func (l *lentTerminal) undo() {
-	if l != nil {
-		l.change.Undo(l.fd)
-	}
-}
-
-func (l *lentTerminal) close() {
-	if l != nil {
-		_ = syscall.Close(l.fd)
-	}
 }
 
 // serve does what is due now. It removes a tree of which nothing is left.
@@ -136,14 +118,13 @@ func (t *guardedTree) obey(o order) {
 
 // receiveOrders returns all orders that have come, at least one. A host that is gone orders a kill.
 func (t *guardedTree) receiveOrders() (all []order) {
-	ready := []pollFD{{fd: int32(t.socket), events: pollIn}}
 	text := make([]byte, 4096)
-	for more := true; more; more = poll(ready, 0) == nil && ready[0].ready() {
+	for more := true; more; more = isReady(t.socket, pollIn) {
 		got, _, _, err := receive(t.socket, text, 0)
 		var o order
 		if err != nil || json.Unmarshal(got, &o) != nil {
 			t.hostGone = true
-			t.terminal.undo()
+			t.modes.Undo(t.terminal) // the host died before it could
 			return append(all, order{Kill: true})
 		}
 		all = append(all, o)
@@ -189,7 +170,6 @@ func (t *guardedTree) empty() bool {
 	return complete && len(alive) == 0
 }
 
-// signalFirst sends a signal to the leader alone.
 func (t *guardedTree) signalFirst(sig syscall.Signal) (found told) {
 	if t.fd < 0 {
 		return found
@@ -222,7 +202,7 @@ func (t *guardedTree) walk(w walk) (complete bool) {
 		first = append([]int{t.leader}, first...)
 	}
 	w.mark = t.mark
-	return w.from(first) && complete
+	return w.from(first, anyProcess) && complete
 }
 
 // sendSurvivors reports, once, the processes that a kill did not end. What it cannot end is reported survivorsAfter the
@@ -231,13 +211,7 @@ func (t *guardedTree) sendSurvivors() {
 	if !t.killing || t.survivorsSent || time.Since(t.killOrderedAt) < survivorsAfter {
 		return
 	}
-	var alive []int
-	dying := false
-	add := func(pid int) { alive = append(alive, pid) }
-	t.walk(walk{visit: func(m member) {
-		add(m.pid)
-		dying = dying || m.canDie()
-	}, missed: add})
+	alive, dying := aliveIn(t.walk)
 	if t.survivorsSent = survived(time.Since(t.killOrderedAt), len(alive), dying); t.survivorsSent {
 		t.send(report{Survivors: alive})
 	}
@@ -281,6 +255,6 @@ func (t *guardedTree) send(r report) {
 
 func (t *guardedTree) close() {
 	_ = syscall.Close(t.socket)
-	t.terminal.close()
+	_ = syscall.Close(t.terminal)
 	t.guard.trees = slices.DeleteFunc(t.guard.trees, func(other *guardedTree) bool { return other == t })
 }

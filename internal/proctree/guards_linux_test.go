@@ -35,16 +35,18 @@ const prompt = 8 * time.Second
 const late = time.Minute
 
 // guardsOf returns the PIDs of the guards of a host that have not ended.
-func guardsOf(host int) (all []int) {
-	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
+func guardsOf(host int) []int {
+	return slices.DeleteFunc(allChildrenOf(host), func(pid int) bool { return !hasName(pid, "wdguard") || !running(pid) })
+}
+
+// allChildrenOf returns the children of all threads of a process.
+func allChildrenOf(pid int) (all []int) {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, thread := range threads {
 		text, _ := os.ReadFile(thread)
 		for child := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(child)
-			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if strings.TrimSpace(string(name)) == "wdguard" && running(pid) {
-				all = append(all, pid)
-			}
+			all = append(all, pid)
 		}
 	}
 	return all
@@ -58,7 +60,7 @@ func asSeen(guarded bool) (string, error) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env, cmd.Dir = env, "/"
-	text, err := cmd.Output()
+	text, err := cmd.CombinedOutput()
 	return string(text), err
 }
 
@@ -115,8 +117,8 @@ func changeScheduling() int {
 	return 0
 }
 
-// alternate starts commands in turn from a thread that dropped root and from one that did not. It prints how many
-// guards there were, and waits until the one that was not used last is gone.
+// alternate starts commands in turn from a thread that dropped root and from one that did not, and looks at the user of
+// each. It prints how many guards there were, and waits until the one that was not used last is gone.
 func alternate() int {
 	proctree.SetIdleBounds(time.Minute, time.Minute) // a busy machine can take seconds for a turn
 	guards := map[int]bool{}
@@ -131,7 +133,10 @@ func alternate() int {
 				}
 			}
 			for range turn {
-				_, err := guardedOutput("/bin/true")
+				text, err := asSeen(true)
+				if user := fmt.Sprintf("Uid:\t%d\t", i*nobody); err == nil && !strings.HasPrefix(text, user) {
+					err = fmt.Errorf("not %q: %s", user, text)
+				}
 				results <- err
 			}
 		}()
@@ -247,12 +252,20 @@ func allStopped(pid int) bool {
 	return living > 0
 }
 
+// stopGuard stops the guard of this process until it is resumed.
+func stopGuard(t *testing.T) (guard int, resume func()) {
+	t.Helper()
+	guard = guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	resume = func() { _ = syscall.Kill(guard, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	return guard, resume
+}
+
 func TestStoppedGuard(t *testing.T) {
 	tree := start(t, "sleep", "1000")
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	guard, resume := stopGuard(t)
 
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("the user has gone home")
@@ -265,7 +278,7 @@ func TestStoppedGuard(t *testing.T) {
 	require.NoError(t, errors.Join(errs...), "a new guard starts them")
 	assert.Less(t, took, prompt)
 	assert.True(t, running(tree.PID()), "the commands of the stopped guard live on")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	endNow(t, tree)
 	assert.NoError(t, tree.Err())
 	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond, "it takes no more commands")
@@ -275,17 +288,14 @@ func TestStoppedGuard(t *testing.T) {
 // dead and the guard has not told so.
 func TestSlowGuard(t *testing.T) {
 	tree := start(t, "sleep", "1000")
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	guard, resume := stopGuard(t)
 	reached, err := tree.Signal(syscall.SIGCONT)
 	require.NoError(t, err)
 	require.Equal(t, 1, reached, "by this process")
 	alive, known := tree.Survivors()
 	assert.Equal(t, []int{tree.PID()}, alive)
 	assert.False(t, known, "a kill ends it")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	require.Eventually(t, func() bool { return !allStopped(guard) }, late, time.Millisecond)
 	require.NoError(t, tree.Kill())
 	for gone := false; !gone; {

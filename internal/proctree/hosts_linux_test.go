@@ -5,14 +5,12 @@ package proctree_test
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,10 +25,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-const (
-	folderVariable = "PROCTREE_TEST_FOLDER"
-	shapeVariable  = "PROCTREE_TEST_SHAPE"
-)
+const folderVariable = "PROCTREE_TEST_FOLDER"
 
 // shapes are the scenarios that are quick to start.
 func shapes() (all []escape.Scenario) {
@@ -65,37 +60,25 @@ func beginIn(s escape.Scenario) (*proctree.Tree, escape.Scenario, error) {
 
 // A runningHost is a host that has started commands, and said so.
 type runningHost struct {
-	cmd       *exec.Cmd
-	folder    string   // of the registries
-	tokens    []string // of the commands
-	guards    []int
-	namespace string // of the host's PIDs
+	cmd    *exec.Cmd
+	folder string   // of the registries
+	tokens []string // of the commands
+	guards []int
 }
 
-// startHost starts a host that prints the tokens of its commands when they run. The host may be unable to: then it exits
-// with the status noNamespace.
+// startHost starts a host that prints the tokens of its commands when they run.
 func startHost(t *testing.T, cmd *exec.Cmd) *runningHost {
 	h := &runningHost{cmd: cmd, folder: openFolder(t)}
 	cmd.Env = append(cmd.Env, folderVariable+"="+h.folder)
 	cmd.Stdout = nil
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	if err := cmd.Start(); errors.Is(err, syscall.EPERM) {
-		t.Skipf("cannot make the host here: %v", err)
-	} else {
-		require.NoError(t, err)
-	}
+	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	h.tokens = strings.Fields(lines.Text())
-	if len(h.tokens) == 0 {
-		var failed *exec.ExitError
-		if err := cmd.Wait(); errors.As(err, &failed) && failed.ExitCode() == noNamespace {
-			t.Skip("cannot make the host here: a namespace or a mount is missing")
-		}
-		require.FailNow(t, "the host has started no commands")
-	}
-	h.guards, h.namespace = guardsOf(cmd.Process.Pid), namespaceOf(cmd.Process.Pid)
+	require.NotEmpty(t, h.tokens, "the host has started its commands")
+	h.guards = guardsOf(cmd.Process.Pid)
 	t.Cleanup(func() {
 		for _, p := range h.alive() {
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
@@ -104,32 +87,12 @@ func startHost(t *testing.T, cmd *exec.Cmd) *runningHost {
 	return h
 }
 
-// alive returns what is alive of the commands. In the registry of a host in a PID namespace are PIDs of that namespace,
-// of which all processes have to end.
+// alive returns what is alive of the commands.
 func (h *runningHost) alive() (all []escape.Process) {
-	if h.namespace != namespaceOf(os.Getpid()) {
-		return inNamespace(h.namespace)
-	}
 	for _, token := range h.tokens {
 		all = append(all, escape.Alive(filepath.Join(h.folder, "registry-"+token))...)
 	}
 	return append(all, escape.WithToken(h.tokens...)...)
-}
-
-// namespaceOf returns the PID namespace of a process, empty if it has ended.
-func namespaceOf(pid int) string {
-	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
-	return name
-}
-
-func inNamespace(name string) (all []escape.Process) {
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && namespaceOf(pid) == name {
-			all = append(all, escape.Process{PID: pid})
-		}
-	}
-	return all
 }
 
 // kill kills the host and checks that nothing of its commands survives, and that its guards end.
@@ -146,53 +109,51 @@ func (h *runningHost) kill(t *testing.T) {
 
 // hostShapes is a host that starts all shapes, prints their tokens, and waits to be killed.
 func hostShapes() int {
-	if place := os.Getenv(placeVariable); place != "" {
-		if err := goTo(place); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return noNamespace
-		}
-	}
-	var tokens []string
-	for _, s := range shapes() {
-		_, s, err := beginIn(s)
-		if err != nil {
-			return failed(err)
-		}
-		tokens = append(tokens, s.Token())
+	tokens, err := beginShapes()
+	if err != nil {
+		return failed(err)
 	}
 	fmt.Println(strings.Join(tokens, " "))
 	time.Sleep(5 * time.Minute)
 	return 1
 }
 
-// endShapes is a host that starts all shapes and kills each. It prints its real and its effective user ID, and what
-// survived.
+// beginShapes starts all shapes and returns their tokens.
+func beginShapes() (tokens []string, err error) {
+	for _, s := range shapes() {
+		_, s, err := beginIn(s)
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, s.Token())
+	}
+	return tokens, nil
+}
+
+// endShapes is a host that starts all shapes and kills each. It prints its real and its effective user ID.
 func endShapes() int {
-	left := 0
+	if err := killShapes(); err != nil {
+		return failed(err)
+	}
+	fmt.Println(os.Getuid(), os.Geteuid())
+	return 0
+}
+
+// killShapes starts all shapes and kills each. It returns an error if anything survives.
+func killShapes() error {
 	for _, s := range shapes() {
 		tree, s, err := beginIn(s)
 		if err == nil {
 			err = errors.Join(tree.Kill(), waitFor(tree.Gone()), tree.Err())
 		}
-		if err != nil {
-			return failed(fmt.Errorf("%s: %w", s.Name, err))
+		if left := s.Survivors(); err == nil && len(left) > 0 {
+			err = fmt.Errorf("alive: %v", left)
 		}
-		left += len(s.Survivors())
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
 	}
-	fmt.Println(os.Getuid(), os.Geteuid(), left)
-	return 0
-}
-
-// TestFirstProcess checks that commands of a host that is the first process of its PID namespace end with it. [TestProc]
-// checks that the host can end them, and that none starts without a /proc of the namespace.
-func TestFirstProcess(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can make a PID namespace with a /proc of its own")
-	}
-	t.Parallel()
-	cmd := again(t, "all shapes", placeVariable+"=proc")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-	startHost(t, cmd).kill(t)
+	return nil
 }
 
 // TestSetuid checks the commands of a set-user-ID host that another user runs.
@@ -217,11 +178,11 @@ func TestSetuid(t *testing.T) {
 			cmd.Env = append(cmd.Env, folderVariable+"="+openFolder(t))
 			text, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", text)
-			user, rest, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-			if effective, _, _ := strings.Cut(rest, " "); effective == user {
+			users := strings.TrimSpace(string(text))
+			if users == fmt.Sprint(nobody, nobody) {
 				t.Skip("the folder for temporary files is mounted with nosuid")
 			}
-			assert.Equal(t, fmt.Sprint(nobody, owner, 0), user+" "+rest)
+			assert.Equal(t, fmt.Sprint(nobody, owner), users)
 		})
 		t.Run(fmt.Sprintf("of user %d, which is killed", owner), func(t *testing.T) {
 			t.Parallel()
@@ -230,12 +191,9 @@ func TestSetuid(t *testing.T) {
 	}
 }
 
-// beTwoUsers starts the same shape from a thread that is root and from one that is not, prints both tokens, and waits to
-// be killed.
+// beTwoUsers starts all shapes from a thread that is root and from one that is not, prints their tokens, and waits to be
+// killed.
 func beTwoUsers() int {
-	all := shapes()
-	s := all[slices.IndexFunc(all, func(s escape.Scenario) bool { return s.Name == os.Getenv(shapeVariable) })]
-	os.Unsetenv(roleVariable)
 	results := make(chan error)
 	var tokens []string
 	for _, drop := range []bool{false, true} {
@@ -247,8 +205,8 @@ func beTwoUsers() int {
 					return
 				}
 			}
-			_, begun, err := beginIn(s)
-			tokens = append(tokens, begun.Token())
+			begun, err := beginShapes()
+			tokens = append(tokens, begun...)
 			results <- err
 			select {} // the parent of the guard is this thread, until it is the guard
 		}()
@@ -269,34 +227,23 @@ func TestTwoUsers(t *testing.T) {
 	}
 	t.Parallel()
 	self := forEveryone(t, 0o755)
-	for _, s := range shapes() {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command(self)
-			cmd.Env = append(os.Environ(), roleVariable+"=two users", shapeVariable+"="+s.Name, quickExit)
-			host := startHost(t, cmd)
-			require.Len(t, host.tokens, 2)
-			users := map[uint32]bool{}
-			for _, guard := range host.guards {
-				info, err := os.Stat("/proc/" + strconv.Itoa(guard))
-				require.NoError(t, err)
-				users[info.Sys().(*syscall.Stat_t).Uid] = true
-			}
-			assert.Equal(t, map[uint32]bool{0: true, nobody: true}, users, "a guard for each")
-			host.kill(t)
-		})
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"=two users", quickExit)
+	host := startHost(t, cmd)
+	users := map[uint32]bool{}
+	for _, guard := range host.guards {
+		info, err := os.Stat("/proc/" + strconv.Itoa(guard))
+		require.NoError(t, err)
+		users[info.Sys().(*syscall.Stat_t).Uid] = true
 	}
+	assert.Equal(t, map[uint32]bool{0: true, nobody: true}, users, "a guard for each")
+	host.kill(t)
 }
 
 // TestHostKilledEarly checks that a guard that has not come to main when its host is killed ends, too.
 func TestHostKilledEarly(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(command(t, "true"))
-	require.NoError(t, err)
-	host := again(t, "slow guard", commandVariable+"="+string(text))
-	require.NoError(t, host.Start())
-	defer host.Wait()
-	defer host.Process.Kill()
+	host := startHostOf(t, "slow guard", command(t, "true"), os.Stdout)
 	guard := 0
 	require.Eventually(t, func() bool { guard = startingGuardOf(host.Process.Pid); return guard != 0 },
 		late, time.Millisecond)
@@ -316,15 +263,10 @@ func startSlowGuard() int {
 
 // startingGuardOf returns the PID of a child of the host that has executed the program to become the guard.
 func startingGuardOf(host int) int {
-	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
-	for _, thread := range threads {
-		text, _ := os.ReadFile(thread)
-		for child := range strings.FieldsSeq(string(text)) {
-			args, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			if strings.HasPrefix(string(args), "wdguard\x00") {
-				pid, _ := strconv.Atoi(child)
-				return pid
-			}
+	for _, child := range allChildrenOf(host) {
+		args, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/cmdline")
+		if strings.HasPrefix(string(args), "wdguard\x00") {
+			return child
 		}
 	}
 	return 0

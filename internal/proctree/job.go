@@ -25,18 +25,12 @@ type job interface {
 // own code are set: no program of Windows exits with it.
 const killedStatus = 0xE0000009
 
-// How long to wait between two looks whether a job is empty; the pause doubles each time.
-const (
-	shortestJobPause = time.Millisecond
-	longestJobPause  = 20 * time.Millisecond
-)
-
 // A jobBackend is a tree that is a job.
 type jobBackend struct {
 	tree     *Tree
 	job      job
 	ownGroup bool          // the first process leads a console process group
-	wake     chan struct{} // asks waitUntilEmpty to look at once
+	wake     chan struct{} // asks watch to look at once
 
 	mu                        sync.Mutex // held while the job is used
 	killing, released, closed bool
@@ -62,7 +56,12 @@ func (b *jobBackend) watch(wait func() (Status, error)) {
 		status.ExitCode, status.Signal = -1, syscall.SIGKILL
 	}
 	b.tree.setExited(status)
-	if err := b.waitUntilEmpty(); err != nil {
+	await(b.wake, func() bool {
+		var left int
+		left, err = b.check()
+		return err != nil || left == 0
+	})
+	if err != nil {
 		b.lose(err)
 		return
 	}
@@ -86,18 +85,6 @@ func (b *jobBackend) close() {
 	b.job.close()
 }
 
-func (b *jobBackend) waitUntilEmpty() error {
-	for pause := shortestJobPause; ; pause = min(2*pause, longestJobPause) {
-		if left, err := b.check(); err != nil || left == 0 {
-			return err
-		}
-		select {
-		case <-b.wake:
-		case <-time.After(pause):
-		}
-	}
-}
-
 // check returns how many processes to wait for. After a kill it kills again.
 func (b *jobBackend) check() (left int, err error) {
 	b.mu.Lock()
@@ -115,32 +102,9 @@ func (b *jobBackend) check() (left int, err error) {
 	return left, nil
 }
 
-// A jobAction is what a signal does to a job.
-type jobAction int
-
-const (
-	jobCount     jobAction = iota // nothing
-	jobBreak                      // send a console break
-	jobTerminate                  // end all processes
-	jobUnable                     // nothing, and no process is reached
-)
-
-// actionOf returns what a signal does. Windows has no signals, and a console break is all that a program can be asked
-// to end by. It goes to a console process group, which is surely the tree's only while its first process runs.
-func actionOf(sig syscall.Signal, ownGroup, exited bool) jobAction {
-	switch {
-	case sig == 0:
-		return jobCount
-	case sig == syscall.SIGKILL:
-		return jobTerminate
-	case (sig == syscall.SIGINT || sig == syscall.SIGTERM) && ownGroup && !exited:
-		return jobBreak
-	default:
-		return jobUnable
-	}
-}
-
-// signal does what [actionOf] says. A console break counts as one process, as a process group does on Unix.
+// signal counts, breaks or ends: Windows has no signals, and a console break is all that a program can be asked to end
+// by. It goes to a console process group, which is surely the tree's only while its first process runs, and counts as
+// one process, as a process group does on Unix.
 func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,17 +118,16 @@ func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 	case alive == 0:
 		return 0, ErrEnded
 	}
-	switch actionOf(sig, b.ownGroup, b.leaderExited()) {
-	case jobCount:
+	switch asked := sig == syscall.SIGINT || sig == syscall.SIGTERM; {
+	case sig == 0:
 		return alive, nil
-	case jobTerminate:
+	case sig == syscall.SIGKILL:
 		return alive, b.terminateLocked()
-	case jobBreak:
-		if b.job.interrupt() == nil { // it fails for a host without a console
-			return 1, nil
-		}
+	case asked && b.ownGroup && !isClosed(b.tree.exited) && b.job.interrupt() == nil: // or the host has no console
+		return 1, nil
+	default:
+		return 0, &MissedError{Processes: alive}
 	}
-	return 0, &MissedError{Processes: alive}
 }
 
 // signalFirst signals all: Windows has nothing for one process but to end it.
@@ -180,15 +143,6 @@ func (b *jobBackend) processes() ([]int, error) {
 		return nil, ErrEnded
 	}
 	return b.job.processes()
-}
-
-func (b *jobBackend) leaderExited() bool {
-	select {
-	case <-b.tree.exited:
-		return true
-	default:
-		return false
-	}
 }
 
 func (b *jobBackend) terminateLocked() error {
@@ -207,13 +161,25 @@ func (b *jobBackend) kill() error {
 	if !b.killing {
 		b.killing, b.killedAt = true, time.Now()
 	}
-	b.wakeUp()
+	wakeUp(b.wake)
 	return b.terminateLocked()
 }
 
-func (b *jobBackend) wakeUp() {
+// await waits until it is done. It looks at first often, and at once when it is woken up.
+func await(wake <-chan struct{}, done func() bool) {
+	const shortest, longest = time.Millisecond, 20 * time.Millisecond
+	for pause := shortest; !done(); pause = min(2*pause, longest) {
+		select {
+		case <-wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wakeUp has await look at once. The capacity of the channel is 1.
+func wakeUp(wake chan<- struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -221,14 +187,14 @@ func (b *jobBackend) wakeUp() {
 func (b *jobBackend) release() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || !b.leaderExited() {
+	if b.closed {
 		return nil
 	}
 	if err := b.job.keep(); err != nil {
 		return fmt.Errorf("release the job of process %d: %w", b.tree.pid, err)
 	}
 	b.released = true
-	b.wakeUp()
+	wakeUp(b.wake)
 	return nil
 }
 

@@ -3,13 +3,7 @@ package proctree
 import (
 	"errors"
 	"sync"
-	"syscall"
 )
-
-// What the tests of a job need of the inside.
-const JobCount, JobBreak, JobTerminate, JobUnable = jobCount, jobBreak, jobTerminate, jobUnable
-
-var ActionOf = actionOf
 
 // KilledCode returns the exit status of a killed process, as package os returns it: it is negative if an int has 32 bits.
 func KilledCode() int {
@@ -24,6 +18,7 @@ type FakeJob struct {
 	Alive                     []int
 	Immortal                  bool // a terminate ends nothing
 	NoConsole                 bool // a break fails
+	HostsGroup                bool // the first process leads no group of its own
 	CountErr, KeepErr         error
 	Breaks, Terminated        int
 	Kept, Closed, UsedAfterIt bool
@@ -88,6 +83,3 @@ func NewJobTree(j *FakeJob, ownGroup bool, wait func() (Status, error)) *Tree {
 	go b.watch(wait)
 	return b.tree
 }
-
-// NoSignal is the signal 0.
-const NoSignal = syscall.Signal(0)

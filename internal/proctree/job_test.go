@@ -13,32 +13,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-func TestActionOf(t *testing.T) {
-	for _, c := range []struct {
-		name             string
-		sig              syscall.Signal
-		ownGroup, exited bool
-		want             any
-	}{
-		{"no signal counts", proctree.NoSignal, true, false, proctree.JobCount},
-		{"SIGKILL ends the job", syscall.SIGKILL, true, false, proctree.JobTerminate},
-		{"SIGKILL ends what an exited command left behind", syscall.SIGKILL, false, true, proctree.JobTerminate},
-		{"SIGINT is a break", syscall.SIGINT, true, false, proctree.JobBreak},
-		{"SIGTERM is a break", syscall.SIGTERM, true, false, proctree.JobBreak},
-		{"a break would reach the host too", syscall.SIGINT, false, false, proctree.JobUnable},
-		{"the group may be another's", syscall.SIGTERM, true, true, proctree.JobUnable},
-		{"Windows has no SIGHUP", syscall.SIGHUP, true, false, proctree.JobUnable},
-	} {
-		assert.Equal(t, c.want, proctree.ActionOf(c.sig, c.ownGroup, c.exited), c.name)
-	}
-}
-
 // jobTree calls test with a tree that is the job, and a function that ends its first process. The time is fake.
 func jobTree(t *testing.T, j *proctree.FakeJob, test func(t *testing.T, tree *proctree.Tree, exit func(code int))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		codes := make(chan int, 1)
-		tree := proctree.NewJobTree(j, true, func() (proctree.Status, error) {
+		tree := proctree.NewJobTree(j, !j.HostsGroup, func() (proctree.Status, error) {
 			return proctree.Status{ExitCode: <-codes}, nil
 		})
 		test(t, tree, func(code int) {
@@ -139,7 +119,7 @@ func TestJob(t *testing.T) {
 	})
 	t.Run("is lost, and ended, if its first process cannot be waited for", func(t *testing.T) {
 		j, reason := &proctree.FakeJob{Alive: []int{1}}, errors.New("no")
-		tree := proctree.NewJobTree(j, true, func() (proctree.Status, error) { return proctree.Status{}, reason })
+		tree := proctree.NewJobTree(j, !j.HostsGroup, func() (proctree.Status, error) { return proctree.Status{}, reason })
 		<-tree.Gone()
 		require.ErrorIs(t, tree.Err(), reason)
 		assert.Empty(t, j.Alive)
@@ -182,5 +162,19 @@ func TestJobSignal(t *testing.T) {
 		reached, err = tree.Signal(syscall.SIGKILL)
 		require.NoError(t, err)
 		assert.Equal(t, 2, reached)
+	})
+}
+
+func TestJobInGroupOfHost(t *testing.T) {
+	j := &proctree.FakeJob{Alive: []int{1}, HostsGroup: true}
+	jobTree(t, j, func(t *testing.T, tree *proctree.Tree, exit func(int)) {
+		_, err := tree.Signal(syscall.SIGINT)
+		var missed *proctree.MissedError
+		require.ErrorAs(t, err, &missed, "a break would reach the host too")
+		assert.Zero(t, j.Breaks)
+		exit(0)
+		reached, err := tree.Signal(syscall.SIGKILL)
+		require.NoError(t, err)
+		assert.Equal(t, 1, reached)
 	})
 }

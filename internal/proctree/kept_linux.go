@@ -35,10 +35,13 @@ const maxUnmarked = 1000
 // It returns those without the mark that are surely the tree's, because no other one runs: the host finds the others.
 func (g *guard) keep(t *guardedTree) (unmarked []processID) {
 	k := &keptTree{mark: t.mark, members: map[processID]process{}}
-	repeat(signalRounds, func() (settled bool) {
+	for range signalRounds {
 		orphans, complete := g.reapOrphans()
-		return k.remember(slices.DeleteFunc(orphans, func(pid int) bool { return !g.canBeOf(pid, t) })) && complete
-	})
+		orphans = slices.DeleteFunc(orphans, func(pid int) bool { return !g.canBeOf(pid, t) })
+		if k.remember(orphans) && complete {
+			break
+		}
+	}
 	if t.released || len(k.members) > 0 {
 		g.kept = append(g.kept, k)
 	}
@@ -86,7 +89,10 @@ func (g *guard) keptTreeOf(p process, m mark) *keptTree {
 	case p.group == g.hostGroup: // many trees can have processes in it
 		return nil
 	default:
-		return find(func(k *keptTree) bool { return k.hasGroup(p.group) })
+		return find(func(k *keptTree) bool { // while one of its processes is in the group, the group's ID stays taken
+			members := slices.Collect(maps.Values(k.members))
+			return slices.ContainsFunc(members, func(m process) bool { return m.group == p.group })
+		})
 	}
 }
 
@@ -128,17 +134,7 @@ func (k *keptTree) look(orphans []int) (empty bool) {
 func (k *keptTree) remember(orphans []int) (complete bool) {
 	found := map[processID]process{}
 	w := walk{mark: k.mark, visit: func(m member) { found[m.id()] = m.process }, missed: func(int) {}}
-	complete = w.from(orphans)
+	complete = w.from(orphans, anyProcess)
 	maps.Copy(k.members, found)
 	return complete
-}
-
-// hasGroup reports whether a process of the kept tree is in the process group. While one is, the ID stays taken.
-func (k *keptTree) hasGroup(group int) bool {
-	for _, p := range k.members {
-		if p.group == group {
-			return true
-		}
-	}
-	return false
 }

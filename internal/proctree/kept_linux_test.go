@@ -4,7 +4,6 @@ package proctree_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -146,11 +145,15 @@ func (s *server) answer() int {
 	return atoi(s.t, s.out.Text())
 }
 
-func (s *server) do(what string) (pid int) {
+// do tells the server what to do, and returns the last PID that it answers.
+func (s *server) do(all ...string) (pid int) {
 	s.t.Helper()
-	_, err := fmt.Fprintln(s.in, what)
-	require.NoError(s.t, err)
-	return s.answer()
+	for _, what := range all {
+		_, err := fmt.Fprintln(s.in, what)
+		require.NoError(s.t, err)
+		pid = s.answer()
+	}
+	return pid
 }
 
 func (s *server) release() {
@@ -200,15 +203,12 @@ func TestKept(t *testing.T) {
 			if !before {
 				s.do("clear")
 			}
-			s.do("child")
-			s.do("daemon")
+			s.do("child", "daemon")
 			runOthers(t)
 			require.Equal(t, 3, s.alive(), "the server, its child and its daemon")
 
 			other := startServer(t)
-			other.do("clear")
-			other.do("child")
-			other.do("daemon")
+			other.do("clear", "child", "daemon")
 			endNow(t, other.tree)
 			require.Zero(t, other.alive(), "a tree beside it is ended, whatever it cleared")
 			require.Equal(t, 3, s.alive())
@@ -221,8 +221,7 @@ func TestKept(t *testing.T) {
 	t.Run("beside a command that was there before", func(t *testing.T) {
 		neighbour := start(t, "sleep", "100")
 		s := startServer(t)
-		s.do("daemon")
-		s.do("clear")
+		s.do("daemon", "clear")
 		s.release()
 		s.do("child")
 		gone(t, start(t, "true"))
@@ -236,6 +235,9 @@ func TestKept(t *testing.T) {
 		s.do("clear")
 		gone(t, s.tree)
 		s.do("child")
+		require.NoError(t, s.tree.Kill(), "which ends nothing that may be of another tree")
+		_, err := s.tree.Processes()
+		require.ErrorIs(t, err, proctree.ErrEnded)
 		endNow(t, neighbour)
 		assert.Equal(t, 2, s.alive())
 	})
@@ -243,8 +245,7 @@ func TestKept(t *testing.T) {
 		var all []*server
 		for i := range 4 {
 			s := startServer(t)
-			s.do("clear")
-			s.do("daemon")
+			s.do("clear", "daemon")
 			s.release()
 			if all = append(all, s); i%2 == 0 {
 				s.end()
@@ -264,19 +265,15 @@ func TestKeptOutlivesHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			token := escape.Crowd(0).In(t.TempDir()).Token()
-			text, err := json.Marshal(proctree.Command{
-				Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sleep " + token + " & exit 0"}, Env: os.Environ(), Releases: true,
-			})
+			out, theirs, err := os.Pipe()
 			require.NoError(t, err)
-			host := again(t, "host", commandVariable+"="+string(text))
-			host.Stdout = nil
-			out, err := host.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, host.Start())
+			defer out.Close()
 			s := &server{t: t, token: token}
 			t.Cleanup(s.end)
-			defer host.Wait()
-			defer host.Process.Kill()
+			host := startHostOf(t, "host", proctree.Command{
+				Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sleep " + token + " & exit 0"}, Env: os.Environ(), Releases: true,
+			}, theirs)
+			require.NoError(t, theirs.Close())
 			require.True(t, bufio.NewScanner(out).Scan())
 			guard := guardOf(t, host.Process.Pid)
 			require.Eventually(t, func() bool { return s.alive() == 1 }, late, time.Millisecond)
@@ -297,8 +294,7 @@ func TestKeptForgets(t *testing.T) {
 	t.Parallel() // the child is reaped when init gets to it
 	cmd := exec.Command("sh", "-c", "sleep 100 & wait")
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(childrenOf(t, cmd.Process.Pid)) == 1 }, late, time.Millisecond)
-	child := childrenOf(t, cmd.Process.Pid)[0]
+	child := awaitChildren(t, cmd.Process.Pid, 1)[0]
 	k := proctree.NewKeptTree(proctree.NewMark(0))
 	members, empty := k.Look(cmd.Process.Pid)
 	assert.Equal(t, 2, members)

@@ -3,12 +3,9 @@
 package proctree_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,53 +22,16 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// countSignals writes a line for each USR1 and TERM to its standard output, and returns after TERM.
-func countSignals() int {
-	signals := make(chan os.Signal, 100)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGTERM)
-	fmt.Println("ready")
-	for sig := range signals {
-		fmt.Println(sig == syscall.SIGUSR1)
-		if sig == syscall.SIGTERM {
-			break
-		}
-	}
-	return 0
-}
-
-// TestSignalOnce checks that a signal reaches each process once.
-func TestSignalOnce(t *testing.T) {
-	out, theirs, err := os.Pipe()
-	require.NoError(t, err)
-	defer out.Close()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	c := command(t, "sh", "-c", `trap : USR1; "$0" & setsid "$0" & wait; wait; wait; wait`, self)
-	c.Env = append(c.Env, roleVariable+"=counter")
-	c.Files[1] = theirs
-	tree, err := proctree.Start(c)
-	require.NoError(t, err)
-	theirs.Close()
-	lines := bufio.NewScanner(out)
-	next := func() string { lines.Scan(); return lines.Text() }
-	assert.Equal(t, []string{"ready", "ready"}, []string{next(), next()})
-	for range 3 {
-		reached, err := tree.Signal(syscall.SIGUSR1)
-		require.NoError(t, err)
-		assert.Equal(t, 3, reached, "the leader and two below it")
-		assert.Equal(t, []string{"true", "true"}, []string{next(), next()})
-	}
-	signalAll(t, tree, syscall.SIGTERM)
-	assert.Equal(t, []string{"false", "false"}, []string{next(), next()}, "no signal came twice")
-	gone(t, tree)
-	assert.False(t, lines.Scan())
-}
-
 func TestSignalStopped(t *testing.T) {
 	for _, name := range []string{"a stopped child", "a stopped leader"} {
 		tree, s := begin(t, scenario(t, name))
 		require.Eventually(t, func() bool { return stopped(s) == 1 }, late, time.Millisecond)
-		reached, err := tree.Signal(syscall.SIGTERM)
+		reached, err := tree.Signal(0)
+		require.NoError(t, err)
+		assert.Equal(t, 2, reached)
+		time.Sleep(50 * time.Millisecond) // for a process that goes on
+		assert.Equal(t, 1, stopped(s), "to ask what is alive continues nothing")
+		reached, err = tree.Signal(syscall.SIGTERM)
 		require.NoError(t, err)
 		assert.Equal(t, 2, reached)
 		gone(t, tree)
@@ -107,23 +67,10 @@ func TestRelease(t *testing.T) {
 	assert.Empty(t, s.Survivors())
 }
 
-// TestReleaseEarly checks that Release does nothing before the leader has exited.
-func TestReleaseEarly(t *testing.T) {
-	tree, s := begin(t, scenario(t, "a tree of background children"))
-	require.NoError(t, tree.Release())
-	assert.Len(t, s.Survivors(), s.Processes)
-	endNow(t, tree)
-	assert.Empty(t, s.Survivors())
-}
-
 func TestConcurrentTrees(t *testing.T) {
 	shapes := escape.Scenarios()
 	var all sync.WaitGroup
-	trees := 64
-	if racing.Enabled {
-		trees = 16
-	}
-	for i := range trees {
+	for i := range racing.Rounds(24, 64) {
 		shape := shapes[i%len(shapes)]
 		// The guard finds such an orphan only if no other tree runs.
 		alone := shape.Name == "an orphan that set its limit of file locks"
@@ -145,32 +92,11 @@ func TestOrphanWithoutMark(t *testing.T) {
 	neighbour := start(t, "sleep", "1000")
 	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
 	within(t, late, tree.Exited(), "the leader has not ended")
-	select {
-	case <-tree.Gone():
-		assert.Fail(t, "gone while its orphan is alive")
-	case <-time.After(100 * time.Millisecond):
-	}
+	stays(t, tree)
 	endNow(t, tree)
 	assert.Empty(t, s.Survivors())
 	assert.True(t, running(neighbour.PID()))
 	endNow(t, neighbour)
-}
-
-// TestHostChildren checks that the host keeps and reaps its own children.
-func TestHostChildren(t *testing.T) {
-	mine := exec.Command("sleep", "1000")
-	require.NoError(t, mine.Start())
-	short := exec.Command("sh", "-c", "exit 5")
-	require.NoError(t, short.Start())
-	for range 20 {
-		tree, _ := begin(t, escape.Crowd(2))
-		signalAll(t, tree, syscall.SIGTERM)
-		endNow(t, tree)
-	}
-	assert.True(t, running(mine.Process.Pid))
-	require.NoError(t, mine.Process.Signal(syscall.SIGUSR2))
-	assert.EqualError(t, mine.Wait(), "signal: user defined signal 2")
-	assert.EqualError(t, short.Wait(), "exit status 5", "the host reaps it")
 }
 
 // TestGuardName checks that nobody who kills hosts by the name of their program kills their guards: neither by the name
@@ -358,23 +284,4 @@ func descriptors(t *testing.T, pid int) int {
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	require.NoError(t, err)
 	return len(all)
-}
-
-// TestSilentGuard checks that Signal and Kill work if the guard does not answer, also for processes that ignore SIGTERM.
-func TestSilentGuard(t *testing.T) {
-	for _, name := range []string{"a tree of background children", "all ignore INT and TERM"} {
-		t.Run(name, func(t *testing.T) {
-			tree, s := begin(t, scenario(t, name))
-			guard := guardOf(t, os.Getpid())
-			require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-			defer syscall.Kill(guard, syscall.SIGCONT)
-			reached, err := tree.Signal(syscall.SIGTERM)
-			require.NoError(t, err)
-			assert.Equal(t, s.Processes, reached)
-			assert.NoError(t, tree.Kill())
-			assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
-			require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-			gone(t, tree)
-		})
-	}
 }

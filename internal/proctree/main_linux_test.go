@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,9 +39,7 @@ var roles = map[string]func() int{
 	"place":         startInPlace,
 	"missed":        missOne,
 	"few files":     fewFiles,
-	"counter":       countSignals,
 	"changing":      changeAndCompare,
-	"threads":       beTwoThreads,
 	"scheduling":    changeScheduling,
 	"alternating":   alternate,
 	"failing":       failToStart,
@@ -116,6 +114,31 @@ func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
 	return cmd
 }
 
+// startHostOf starts this program again in a role, as the host of a command.
+func startHostOf(t *testing.T, role string, c proctree.Command, out io.Writer) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(c)
+	require.NoError(t, err)
+	host := again(t, role, commandVariable+"="+string(text))
+	host.Stdout = out
+	require.NoError(t, host.Start())
+	t.Cleanup(func() {
+		_ = host.Process.Kill()
+		_ = host.Wait()
+	})
+	return host
+}
+
+// stays checks that a tree is not gone for a while.
+func stays(t *testing.T, tree *proctree.Tree) {
+	t.Helper()
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while a process is alive")
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
 // command returns a command whose descriptors 0 to 2 are closed.
 func command(tb testing.TB, args ...string) proctree.Command {
 	tb.Helper()
@@ -171,19 +194,9 @@ func scenario(tb testing.TB, name string) escape.Scenario {
 // guardOf returns the PID of the guard of a host.
 func guardOf(tb testing.TB, host int) int {
 	tb.Helper()
-	threads, err := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
-	require.NoError(tb, err)
-	for _, thread := range threads {
-		text, _ := os.ReadFile(thread)
-		for child := range strings.FieldsSeq(string(text)) {
-			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if string(bytes.TrimSpace(name)) == "wdguard" && running(atoi(tb, child)) {
-				return atoi(tb, child)
-			}
-		}
-	}
-	require.FailNow(tb, "the host has no guard")
-	return 0
+	guards := guardsOf(host)
+	require.NotEmpty(tb, guards, "the host has no guard")
+	return guards[0]
 }
 
 func atoi(tb testing.TB, text string) int {
@@ -215,4 +228,42 @@ func signalAll(tb testing.TB, tree *proctree.Tree, sig syscall.Signal) {
 	if _, err := tree.Signal(sig); err != nil {
 		assert.ErrorIs(tb, err, proctree.ErrEnded)
 	}
+}
+
+// prepareAndStart prepares a guard, and starts a command when it is there. It prints the guards before and after.
+func prepareAndStart() int {
+	proctree.Prepare()
+	for until := time.Now().Add(late); len(guardsOf(os.Getpid())) == 0 && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	before := guardsOf(os.Getpid())
+	if _, err := guardedOutput("/bin/true"); err != nil {
+		return failed(err)
+	}
+	fmt.Println(before, guardsOf(os.Getpid()))
+	return 0
+}
+
+// prepareAndLeave prepares a guard, prints the PID of its child, and ends while the guard starts.
+func prepareAndLeave() int {
+	proctree.Prepare()
+	for until := time.Now().Add(late); time.Now().Before(until); {
+		if children := allChildrenOf(os.Getpid()); len(children) > 0 {
+			fmt.Println(children[0])
+			return 0
+		}
+	}
+	return 1
+}
+
+func TestPrepare(t *testing.T) {
+	t.Run("the first command gets the guard that was prepared", func(t *testing.T) {
+		before, after, _ := strings.Cut(runRole(t, "/proc/self/exe", "prepared"), " ")
+		assert.Equal(t, before, after)
+		assert.NotEqual(t, "[]", before)
+	})
+	t.Run("a guard that was prepared does not outlive a host that starts nothing", func(t *testing.T) {
+		pid := atoi(t, runRole(t, "/proc/self/exe", "unused guard"))
+		require.Eventually(t, func() bool { return !running(pid) }, late, time.Millisecond)
+	})
 }

@@ -39,13 +39,10 @@ func newMark(host mark) mark {
 	return half() << leafBits
 }
 
-// hostMark returns the mark of this process.
-func hostMark() mark { return markOf(os.Getpid()) }
-
 // set gives this process the mark. Its new children inherit it.
 func (m mark) set() error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(rlimitLocks, &limit); err != nil {
+	limit, err := limitOf(0, rlimitLocks)
+	if err != nil {
 		return fmt.Errorf("read the limit of file locks: %w", err)
 	}
 	if limit.Max < uint64(m) {
@@ -61,42 +58,21 @@ func (m mark) set() error {
 
 // markOf returns the mark of a process, 0 if it has none or is gone.
 func markOf(pid int) mark {
-	limit, err := lockLimit(pid)
+	limit, err := limitOf(pid, rlimitLocks)
 	if err != nil {
-		limit = lockLimitFromProc(pid)
+		limit.Cur = lockLimitFromProc(pid)
 	}
-	if m := mark(limit); m.valid() {
+	if m := mark(limit.Cur); m.valid() {
 		return m
 	}
 	return 0
 }
 
-var lockLine = []byte("Max file locks")
-
-// lockLimitShown reads what /proc shows of processes of other users too.
+// lockLimitFromProc reads what /proc shows of processes of other users too. It returns 0 for no limit.
 func lockLimitFromProc(pid int) uint64 {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
-	if err != nil {
-		return unlimited
-	}
-	_, rest, _ := bytes.Cut(text, lockLine)
-	fields := bytes.Fields(rest)
-	if len(fields) == 0 {
-		return unlimited
-	}
-	limit, err := strconv.ParseUint(string(fields[0]), 10, 64)
-	if err != nil {
-		return unlimited
-	}
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	_, rest, _ := bytes.Cut(text, []byte("Max file locks"))
+	soft, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte{' '})
+	limit, _ := strconv.ParseUint(string(soft), 10, 64)
 	return limit
-}
-
-// statusField returns one value of what /proc/PID/status shows.
-func statusField(text []byte, field string) (string, bool) {
-	for line := range bytes.Lines(text) {
-		if name, value, ok := bytes.Cut(line, []byte{':'}); ok && string(name) == field {
-			return string(bytes.TrimSpace(value)), true
-		}
-	}
-	return "", false
 }

@@ -108,7 +108,6 @@ const maxMessage = 64 << 10
 // errPeerClosed says that the other side closed its socket.
 var errPeerClosed = errors.New("the other side is gone")
 
-// sendJSON sends one message.
 func sendJSON(fd int, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -153,18 +152,15 @@ func receive(fd int, text []byte, maxFiles int) (got []byte, files []int, missin
 	return text[:n], files, flags&syscall.MSG_CTRUNC != 0, err
 }
 
-func descriptors(rights []byte) ([]int, error) {
+func descriptors(rights []byte) (all []int, err error) {
 	messages, err := syscall.ParseSocketControlMessage(rights)
+	for i := 0; i < len(messages) && err == nil; i++ {
+		var files []int
+		files, err = syscall.ParseUnixRights(&messages[i])
+		all = append(all, files...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read descriptors: %w", err)
-	}
-	var all []int
-	for i := range messages {
-		files, err := syscall.ParseUnixRights(&messages[i])
-		if err != nil {
-			return nil, fmt.Errorf("read descriptors: %w", err)
-		}
-		all = append(all, files...)
 	}
 	return all, nil
 }

@@ -38,21 +38,13 @@ func noProc(err error) error {
 		"after a chroot inside of the new root: %w", ErrGuard, &os.PathError{Op: "open", Path: "/proc/thread-self", Err: err})
 }
 
-// ownNamespace is what /proc calls this process's PID namespace, which never changes. Nil before it could be read.
-var ownNamespace atomic.Pointer[string]
-
 // checkNextNamespace returns an error if the next child of the thread would be the first of a new PID namespace.
 func checkNextNamespace(profile string) error {
-	own := ownNamespace.Load()
-	if own == nil {
-		link, err := os.Readlink("/proc/self/ns/pid")
-		if err != nil {
-			return nil //nolint:nilerr // a kernel without PID namespaces, or a host that dropped root
-		}
-		own = &link
-		ownNamespace.Store(own)
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return nil //nolint:nilerr // a kernel without PID namespaces, or a host that dropped root
 	}
-	if !strings.Contains(profile, "ns/pid_for_children\x00"+*own+"\n") {
+	if !strings.Contains(profile, "ns/pid_for_children\x00"+own+"\n") {
 		return fmt.Errorf("%w: the host has called unshare or setns for a PID namespace, and /proc shows its own one; "+
 			"run the host inside of the new namespace, with unshare --fork --pid --mount-proc", ErrGuard)
 	}
@@ -107,7 +99,6 @@ type mountedProc struct {
 
 var lastProc atomic.Pointer[mountedProc]
 
-// hidepid returns the options hidepid and gid of /proc.
 func hidepid() (option, group string, err error) {
 	var proc, root syscall.Stat_t
 	if err := cmp.Or(syscall.Stat("/proc", &proc), syscall.Stat("/", &root)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,15 +99,15 @@ func (c *caller) readStatus(p []byte, thread int) (_ []byte, err error) {
 
 // appendLimits leaves out the soft limit of RLIMIT_LOCKS, which is the mark.
 func appendLimits(p []byte) ([]byte, error) {
-	var limits [16]struct{ soft, hard uint64 } // Linux has had 16 since 2.6.25
+	var limits [16]syscall.Rlimit // Linux has had 16 since 2.6.25
 	for resource := range limits {
-		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, uintptr(resource), 0,
-			uintptr(unsafe.Pointer(&limits[resource])), 0, 0)
-		if errno != 0 {
-			return nil, fmt.Errorf("limit %d: %w", resource, errno)
+		limit, err := limitOf(0, resource)
+		if err != nil {
+			return nil, fmt.Errorf("limit %d: %w", resource, err)
 		}
+		limits[resource] = limit
 	}
-	limits[rlimitLocks].soft = 0
+	limits[rlimitLocks].Cur = 0
 	return append(p, unsafe.Slice((*byte)(unsafe.Pointer(&limits)), unsafe.Sizeof(limits))...), nil
 }
 
@@ -197,57 +198,6 @@ func appendNumbers(p []byte, name string, values ...uint64) []byte {
 	return append(p, '\n')
 }
 
-const openPath = 0x200000 // O_PATH
-
-// readFileAt reads a file of /proc below a folder. It costs half of what os.ReadFile does.
-func readFileAt(folder int, name string) ([]byte, error) {
-	return appendFileAt(make([]byte, 0, 512), folder, name)
-}
-
-// appendFileAt appends a file of /proc to text. Its system calls never wait, so the runtime need not know of them.
-func appendFileAt(text []byte, folder int, name string) ([]byte, error) {
-	fd, err := openAt(folder, name, syscall.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) //nolint:errcheck // nothing was written
-	for {
-		room := text[len(text):cap(text)]
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(room))),
-			uintptr(len(room)))
-		if errno != 0 {
-			return nil, errno
-		}
-		text = text[:len(text)+int(n)]
-		if n == 0 || int(n) < len(room)/2 { // /proc returns as much as fits, but not more than a page at once
-			return text, nil
-		}
-		text = slices.Grow(text, 4<<10)
-	}
-}
-
-func openAt(folder int, name string, flags int) (int, error) {
-	var path [64]byte // longer than all names, and so ended by a NUL
-	copy(path[:len(path)-1], name)
-	fd, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(folder), uintptr(unsafe.Pointer(&path)),
-		uintptr(flags|syscall.O_CLOEXEC), 0, 0, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(fd), nil
-}
-
-// readLinkAt reads a link below a folder. The name ends with a NUL.
-func readLinkAt(folder int, name string, target []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_READLINKAT, uintptr(folder),
-		uintptr(unsafe.Pointer(unsafe.StringData(name))),
-		uintptr(unsafe.Pointer(&target[0])), uintptr(len(target)), 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
-}
-
 // checkExecuted returns an error if executing the host's program again gave the guard a user, a group or a capability
 // that executing any other program would not: a set-user-ID program has its owner's user ID again, and a program with
 // capabilities of its own has those.
@@ -285,4 +235,75 @@ func realAndEffective(status []byte, field string) []string {
 	value, _ := statusField(status, field)
 	ids := strings.Fields(value)
 	return ids[:min(len(ids), 2)]
+}
+
+// An Origin is what the thread that starts a command may do. Other commands are started later on behalf of the first
+// one, by whatever thread the Go runtime has at hand: it bounds what they get. See [Command].For.
+type Origin struct {
+	caller *caller
+	shared bool // other threads of the host may do the same
+}
+
+var (
+	errOwnThread = errors.New("the command that it is for was started by a thread with privileges of its own, which " +
+		"other threads of the host do not have; give them to the whole process, " +
+		"or start the command from a thread like all others")
+	errGained = errors.New("the host may do more now than when it started the command that it is for; " +
+		"start the command with the users, groups and capabilities that it is to keep")
+)
+
+// ReadOrigin reads what the calling thread may do. It wraps [ErrGuard] if that cannot be read.
+func ReadOrigin() (*Origin, error) {
+	own, err := readThread()
+	if err != nil {
+		return nil, err
+	}
+	// A goroutine of its own runs on a thread that nobody has locked.
+	other, read := (*caller)(nil), make(chan error)
+	go func() {
+		var err error
+		other, err = readThread()
+		read <- err
+	}()
+	if err := <-read; err != nil {
+		return nil, err
+	}
+	return &Origin{caller: own, shared: own.profile == other.profile}, nil
+}
+
+func readThread() (*caller, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return readCaller()
+}
+
+// check returns an error if the calling thread may do more than the origin. Profiles have no order. But if the whole
+// process had the origin's, a later one came from it, and can have more only by a user, a group or a capability.
+func (o *Origin) check(c *caller) error {
+	switch {
+	case o == nil || c.profile == o.caller.profile:
+		return nil
+	case !o.shared:
+		return errOwnThread
+	case gained(o.caller.status, c.status):
+		return errGained
+	default:
+		return nil
+	}
+}
+
+// gained reports whether a command can do what one that was started before could not. A saved user ID is not passed on
+// to a command, but a host can return to it.
+func gained(before, now []byte) bool {
+	if mostCapabilities(now)&^mostCapabilities(before) != 0 {
+		return true
+	}
+	if slices.Contains(realAndEffective(before, "Uid"), "0") {
+		return false
+	}
+	groups, _ := statusField(before, "Groups")
+	groupsNow, _ := statusField(now, "Groups")
+	return groups != groupsNow ||
+		!slices.Equal(realAndEffective(before, "Uid"), realAndEffective(now, "Uid")) ||
+		!slices.Equal(realAndEffective(before, "Gid"), realAndEffective(now, "Gid"))
 }

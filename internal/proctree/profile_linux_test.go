@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -118,63 +117,19 @@ func changeAndCompare() int {
 	} else if err != nil {
 		return failed(err)
 	}
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
-	plain := exec.Command(self)
-	plain.Env, plain.Dir = env, "/"
-	want, err := plain.CombinedOutput()
+	want, err := asSeen(false)
 	if err != nil {
-		_, guarded := guardedOutput(self, env...)
+		_, guarded := asSeen(true)
 		return failed(fmt.Errorf("by os/exec: %w: %s; guarded: %w", err, want, guarded))
 	}
 	for range 2 {
-		got, err := guardedOutput(self, env...)
+		got, err := asSeen(true)
 		if err != nil {
 			return failed(err)
 		}
-		text, _ := json.Marshal([2]string{string(want), got})
+		text, _ := json.Marshal([2]string{want, got})
 		fmt.Println(string(text))
 	}
-	return 0
-}
-
-// beTwoThreads starts commands from a thread that dropped root and from one that did not, at once, and prints the user
-// of each, and whether a tree that was started before still obeys.
-func beTwoThreads() int {
-	long, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"})
-	if err != nil {
-		return failed(err)
-	}
-	var both sync.WaitGroup
-	results := make(chan string, 40)
-	for _, drop := range []bool{false, true} {
-		both.Go(func() {
-			runtime.LockOSThread() // and for good
-			if drop {
-				if err := changes["drops root for a thread"](); err != nil {
-					results <- err.Error()
-					return
-				}
-			}
-			for range 10 {
-				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges", quickExit)
-				if err != nil {
-					text = err.Error()
-				}
-				user, _, _ := strings.Cut(text, "\n")
-				results <- fmt.Sprint(drop, " ", user)
-			}
-		})
-	}
-	both.Wait()
-	close(results)
-	for line := range results {
-		fmt.Println(line)
-	}
-	if err := long.Kill(); err != nil {
-		return failed(err)
-	}
-	<-long.Gone()
-	fmt.Println(long.Status().Signal, long.Err())
 	return 0
 }
 
@@ -239,43 +194,28 @@ func TestPrivileges(t *testing.T) {
 			assert.Equal(t, 2, lines)
 		})
 	}
-	t.Run("two threads of one host have each their own, and a tree of before obeys", func(t *testing.T) {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), roleVariable+"=threads")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-		require.Equal(t, 10, strings.Count(string(text), "false Uid:\t0\t0\t0\t0\n"), "%s", text)
-		require.Equal(t, 10, strings.Count(string(text), "true Uid:\t65534\t65534\t65534\t65534\n"), "%s", text)
-		require.True(t, strings.HasSuffix(string(text), "killed <nil>\n"), "%s", text)
-	})
-	t.Run("a host that dropped root can execute itself from a folder that it cannot enter", func(t *testing.T) {
-		self := forEveryone(t, 0o755)
-		require.NoError(t, os.Chmod(filepath.Dir(self), 0o700))
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-	})
-	t.Run("a host whose program was deleted can execute itself", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o755))
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=deletes its program")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-	})
-	t.Run("a host that dropped root and cannot execute itself gets an error", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o700))
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
-		text, err := cmd.Output()
-		require.Error(t, err)
-		assert.Contains(t, string(text), "permission denied; its file must be executable for the user")
-	})
-	t.Run("a set-user-ID program that dropped root does not get it back", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o755|os.ModeSetuid))
-		cmd.Env = []string{roleVariable + "=changing", changeVariable + "=drops root"}
-		text, err := cmd.Output()
-		require.Error(t, err)
-		assert.Contains(t, string(text), "clear its set-user-ID")
-	})
+	for _, c := range []struct {
+		name, change string
+		mode, folder os.FileMode // of the program, and of where it is
+		want         string      // a part of the error, empty for none
+	}{
+		{"a program in a folder that it cannot enter", "drops root", 0o755, 0o700, ""},
+		{"a program that was deleted", "deletes its program", 0o755, 0o755, ""},
+		{"a program that it cannot execute any more", "drops root", 0o700, 0o755,
+			"permission denied; its file must be executable for the user"},
+		{"a set-user-ID program, which would get root back", "drops root", 0o755 | os.ModeSetuid, 0o755,
+			"clear its set-user-ID"},
+	} {
+		t.Run("a host of "+c.name, func(t *testing.T) {
+			self := forEveryone(t, c.mode)
+			require.NoError(t, os.Chmod(filepath.Dir(self), c.folder))
+			cmd := exec.Command(self)
+			cmd.Env = []string{roleVariable + "=changing", changeVariable + "=" + c.change, quickExit}
+			text, err := cmd.Output()
+			assert.Equal(t, c.want == "", err == nil, "%s", text)
+			assert.Contains(t, string(text), c.want)
+		})
+	}
 }
 
 // forEveryone copies this program, with the given mode, to a place that every user can reach.
@@ -296,4 +236,71 @@ func forEveryone(t *testing.T, mode os.FileMode) string {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(path, mode))
 	return path
+}
+
+// useAllFiles is a host with few descriptors that starts commands until a guard has no more. It prints what went wrong.
+func useAllFiles() int {
+	var limit uint64
+	var quiet, files int
+	if _, err := fmt.Sscan(os.Getenv(limitVariable), &limit, &quiet, &files); err != nil {
+		return failed(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return failed(err)
+	}
+	if err := fillGuard(quiet, files); err != nil {
+		return failed(err)
+	}
+	_, err := proctree.Start(sleepWith(int(min(limit-11, 250)))) // at a limit of 256 it fits into no guard
+	text, next := guardedOutput("/bin/echo", "A=B")
+	fmt.Println(text, err, next)
+	return 0
+}
+
+// fillGuard starts quiet commands and one with files, and ends them. All must run.
+func fillGuard(quiet, files int) error {
+	var trees []*proctree.Tree
+	for n := range quiet + 1 {
+		tree, err := proctree.Start(sleepWith(n / quiet * files))
+		if err != nil {
+			return fmt.Errorf("command %d: %w", n, err)
+		}
+		trees = append(trees, tree)
+	}
+	for _, tree := range trees {
+		if !running(tree.PID()) {
+			return fmt.Errorf("a command has ended: %w", tree.Err())
+		}
+	}
+	for _, tree := range trees {
+		_ = tree.Kill()
+		<-tree.Gone()
+	}
+	return nil
+}
+
+func sleepWith(files int) proctree.Command {
+	c := proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"}
+	for range files {
+		c.Files = append(c.Files, os.Stdin)
+	}
+	return c
+}
+
+// TestNoFreeFiles checks that a guard without free descriptors ends nothing.
+func TestNoFreeFiles(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	t.Run("120 commands and one with 60 files, of 256", func(t *testing.T) {
+		t.Parallel()
+		text := runRole(t, self, "no free files", limitVariable+"=256 120 60")
+		assert.Contains(t, text, "it has too few free descriptors for the command")
+		assert.Contains(t, text, "<nil>", "the next command starts")
+	})
+	t.Run("505 commands and one with 40 files, of 1024", func(t *testing.T) {
+		t.Parallel()
+		text := runRole(t, self, "no free files", limitVariable+"=1024 505 40")
+		assert.Equal(t, "<nil> <nil>", text, "a guard that has no more of them leaves the last to another one")
+	})
 }

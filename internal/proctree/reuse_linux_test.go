@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
-	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
@@ -108,17 +106,8 @@ func runCanaries(more func() bool, canaries, wraps *atomic.Int64) error {
 
 func signalTrees(more func() bool, signals *atomic.Int64) error {
 	for more() {
-		folder := filepath.Join(os.Getenv("PROCTREE_TEST_FOLDER"), fmt.Sprint(time.Now().UnixNano()))
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			return err
-		}
-		s := escape.Churn().In(folder)
-		path, args, env := s.Command()
-		tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
+		tree, _, err := beginIn(escape.Churn())
 		if err != nil {
-			return err
-		}
-		if err := s.Ready(late); err != nil {
 			return err
 		}
 		for range 300 {

@@ -6,42 +6,22 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
 )
 
-// A process is what /proc says about one process.
-type process struct {
-	pid, parent int
-	group       int
-	state       byte
-	threads     int
-	startTicks  uint64 // clock ticks from boot to its start
-}
-
-// dead reports whether every thread has ended. A process whose main thread alone has ended is alive; it is in the state
-// of a zombie, too.
-func (p process) dead() bool { return p.mainThreadEnded() && p.threads <= 1 }
-
-func (p process) mainThreadEnded() bool { return p.state == 'Z' || p.state == 'X' }
-
-// stopped reports whether a signal stopped the process.
 func (p process) stopped() bool {
 	if !p.mainThreadEnded() {
-		return stoppedState(p.state)
+		return p.state == 'T' || p.state == 't'
 	}
-	return slices.ContainsFunc(threadsOf(p.pid), func(thread int) bool {
+	return slices.ContainsFunc(idsIn(procPath(p.pid, "task")), func(thread int) bool {
 		t, err := readStatFile(p.pid, procPath(p.pid, "task", strconv.Itoa(thread), "stat"))
-		return err == nil && stoppedState(t.state)
+		return err == nil && (t.state == 'T' || t.state == 't')
 	})
 }
-
-func stoppedState(state byte) bool { return state == 'T' || state == 't' }
 
 // A processID names one process since boot, even if its PID was reused.
 type processID struct {
@@ -65,57 +45,6 @@ func ticksNow() uint64 {
 	return uint64(now.Nano()) / uint64(time.Second/ticksPerSecond)
 }
 
-// readStat reads what /proc says about the process that has the PID now.
-func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
-
-func readStatFile(pid int, path string) (process, error) {
-	text, err := readProc(path, 1<<10)
-	if err != nil {
-		return process{}, err
-	}
-	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 {
-		return process{}, syscall.ESRCH // it ended while its file was open
-	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	group, _ := strconv.Atoi(string(fields[2]))
-	threads, _ := strconv.Atoi(string(fields[17]))
-	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
-	return process{
-		pid: pid, parent: parent, group: group, state: fields[0][0], threads: threads, startTicks: began,
-	}, nil
-}
-
-func procPath(pid int, names ...string) string {
-	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
-}
-
-// readProc reads a whole file of /proc that mostly has at most that many bytes. It makes half of the system calls of
-// os.ReadFile: on a machine that is busy with the tree to be ended, the guard has little time.
-func readProc(path string, size int) ([]byte, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.Close(fd) //nolint:errcheck // nothing was written
-	text := make([]byte, 0, size)
-	for {
-		n, err := syscall.Read(fd, text[len(text):cap(text)])
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return nil, err
-		case n == 0:
-			return text, nil
-		}
-		if text = text[:len(text)+n]; len(text) == cap(text) {
-			text = slices.Grow(text, len(text))
-		}
-	}
-}
-
 // hasEnded reports whether an error says that there is no such process any more.
 func hasEnded(err error) bool {
 	return errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist)
@@ -127,7 +56,7 @@ func childrenOf(p process) ([]int, error) {
 		return childrenOfThread(p.pid, p.pid)
 	}
 	var all []int
-	for _, thread := range threadsOf(p.pid) {
+	for _, thread := range idsIn(procPath(p.pid, "task")) {
 		children, err := childrenOfThread(p.pid, thread)
 		if err != nil {
 			return nil, err
@@ -137,20 +66,8 @@ func childrenOf(p process) ([]int, error) {
 	return all, nil
 }
 
-// threadsOf returns the threads of a process, none if it is gone.
-func threadsOf(pid int) []int {
-	entries, _ := os.ReadDir(procPath(pid, "task"))
-	var all []int
-	for _, entry := range entries {
-		if id, err := strconv.Atoi(entry.Name()); err == nil {
-			all = append(all, id)
-		}
-	}
-	return all
-}
-
 func childrenOfThread(pid, thread int) ([]int, error) {
-	text, err := readProc(procPath(pid, "task", strconv.Itoa(thread), "children"), 8<<10)
+	text, err := readFileAt(atCurrentFolder, procPath(pid, "task", strconv.Itoa(thread), "children"))
 	if err != nil && !hasEnded(err) {
 		return nil, err
 	}
@@ -175,10 +92,11 @@ var errStranger = errors.New("not a process of the tree")
 // openMember opens the process that has the PID now, if it belongs. It opens the pidfd before it reads /proc, so that
 // the process it checks is the one that the pidfd stands for. If that one has exited since, its pidfd reaches nobody.
 func openMember(pid int, belongs func(process) bool) (member, error) {
-	fd, err := pidfdOpen(pid)
-	if err != nil {
-		return member{}, err
+	pidfd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return member{}, errno
 	}
+	fd := int(pidfd)
 	p, err := readStat(pid)
 	if err == nil && !belongs(p) {
 		err = errStranger
@@ -194,7 +112,7 @@ func (m member) close() { _ = syscall.Close(m.fd) }
 
 // signal reports whether it reached the process. It does not reach one that has exited.
 func (m member) signal(sig syscall.Signal) (bool, error) {
-	err := pidfdSignal(m.fd, sig)
+	err := failed(syscall.Syscall6(sysPidfdSendSignal, uintptr(m.fd), uintptr(sig), 0, 0, 0, 0))
 	if errors.Is(err, syscall.ESRCH) {
 		return false, nil
 	}
@@ -234,14 +152,10 @@ type walk struct {
 	visited map[processID]bool // by this walk
 }
 
-// from visits the given processes and all their descendants, parents first. It reports false if it did not look
-// below processes that were started after it began, because a tree can start them faster than it looks.
-func (w *walk) from(first []int) (complete bool) {
-	return w.fromThose(first, func(process) bool { return true })
-}
-
-// fromThose is from for processes whose PIDs may have been reused: it visits only those that belong.
-func (w *walk) fromThose(first []int, belong func(process) bool) (complete bool) {
+// from visits those of the given processes that belong, whose PIDs may have been reused, and all their descendants,
+// parents first. It reports false if it did not look below processes that were started after it began, because a tree
+// can start them faster than it looks.
+func (w *walk) from(first []int, belong func(process) bool) (complete bool) {
 	began := ticksNow()
 	complete, w.visited = true, map[processID]bool{}
 	queue := w.enter(nil, first, belong)
@@ -261,6 +175,8 @@ func (w *walk) fromThose(first []int, belong func(process) bool) (complete bool)
 	}
 	return complete && !w.changed
 }
+
+func anyProcess(process) bool { return true }
 
 // belongs reports whether a process that was listed as the child of a member belongs. It does if it has the mark. A
 // process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
@@ -306,27 +222,9 @@ func (w *walk) meetDead(pid int) {
 }
 
 // markedPIDs returns the PIDs of the processes of this machine that have the mark.
-func markedPIDs(m mark) (all []int) {
-	entries, _ := os.ReadDir("/proc") // there is no other way to find them
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && m.covers(markOf(pid)) {
-			all = append(all, pid)
-		}
-	}
-	return all
-}
-
-// visitMarked visits all living processes of this machine that have the mark.
-func visitMarked(m mark, visit func(member)) {
-	for _, pid := range markedPIDs(m) {
-		// The mark is read again, because the PID may have been reused since.
-		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
-		if err != nil {
-			continue
-		}
-		visit(held)
-		held.close()
-	}
+func markedPIDs(m mark) []int {
+	others := func(pid int) bool { return !m.covers(markOf(pid)) }
+	return slices.DeleteFunc(idsIn("/proc"), others) // there is no other way to find them
 }
 
 // lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
@@ -337,11 +235,17 @@ func killMarked(m mark, spared int) {
 	until := time.Now().Add(lostBound)
 	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		alive = false
-		visitMarked(m, func(m member) {
-			if m.pid != spared {
-				_, _ = m.signal(syscall.SIGKILL)
+		for _, pid := range markedPIDs(m) {
+			// The mark is read again, because the PID may have been reused since.
+			held, err := openMember(pid, func(p process) bool { return m.covers(markOf(pid)) && !p.dead() })
+			if err != nil {
+				continue
+			}
+			if pid != spared {
+				_, _ = held.signal(syscall.SIGKILL)
 				alive = true
 			}
-		})
+			held.close()
+		}
 	}
 }

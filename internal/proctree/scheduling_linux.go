@@ -53,8 +53,6 @@ func readThreadScheduling() (s scheduling, err error) {
 	return s, nil
 }
 
-const atCurrentFolder = -100 // AT_FDCWD
-
 // errCannotSchedule says that this guard may not give a command the scheduling of its host. A guard that the calling
 // thread starts now has it.
 var errCannotSchedule = errors.New(

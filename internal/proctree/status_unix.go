@@ -16,16 +16,13 @@ func statusOf(pid int, status syscall.WaitStatus, used *syscall.Rusage) Status {
 	s := Status{
 		ExitCode: status.ExitStatus(), State: newState(pid, status, used),
 		User: time.Duration(used.Utime.Nano()), System: time.Duration(used.Stime.Nano()),
-		MaxRSS: toInt64(used.Maxrss) * maxRSSUnit,
+		MaxRSS: int64(used.Maxrss) * maxRSSUnit, //nolint:unconvert // it has 32 bits on some systems
 	}
 	if status.Signaled() {
 		s.Signal = status.Signal()
 	}
 	return s
 }
-
-// toInt64 takes the integer size of the system's type.
-func toInt64[N int32 | int64](n N) int64 { return int64(n) }
 
 // A processState has the fields of an [os.ProcessState], which are the same on every Unix in Go 1.25, 1.26 and 1.27.
 type processState struct {

@@ -3,7 +3,7 @@
 package proctree_test
 
 import (
-	"encoding/json"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -87,13 +87,8 @@ func endedByLeader(t *testing.T, s escape.Scenario) {
 func endedByHost(t *testing.T, s escape.Scenario) {
 	s = s.In(t.TempDir())
 	path, args, env := s.Command()
-	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})
-	require.NoError(t, err)
-	host := again(t, "host", commandVariable+"="+string(text))
-	require.NoError(t, host.Start())
 	t.Cleanup(s.End)
-	defer host.Wait()
-	defer host.Process.Kill()
+	host := startHostOf(t, "host", proctree.Command{Path: path, Args: args, Env: env}, os.Stdout)
 	require.NoError(t, s.Ready(late))
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, host.Process.Kill())
@@ -101,4 +96,30 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 	assert.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond,
 		"the guard ends after its trees")
 	assert.Empty(t, s.Survivors(), "nothing came back")
+}
+
+// TestMainThreadEnded checks that signals reach processes that show as zombies because their main thread has ended.
+func TestMainThreadEnded(t *testing.T) {
+	for name, alive := range map[string]int{
+		"a leader without its main thread": 1, "a child without its main thread": 2, "a daemon without its main thread": 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, s := begin(t, scenario(t, name))
+			require.Eventually(t, func() bool { return len(s.Survivors()) == alive }, late, time.Millisecond,
+				"those that exit have not ended")
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, alive, reached)
+			gone(t, tree)
+			assert.Empty(t, s.Survivors())
+		})
+	}
+	t.Run("a stopped one is continued", func(t *testing.T) {
+		tree, s := begin(t, scenario(t, "a leader without its main thread"))
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGSTOP))
+		require.Eventually(t, func() bool { return allStopped(tree.PID()) }, late, time.Millisecond)
+		signalAll(t, tree, syscall.SIGTERM)
+		gone(t, tree)
+		assert.Empty(t, s.Survivors())
+	})
 }

@@ -16,25 +16,14 @@ const (
 	sysPidfdOpen        = 434
 	prSetChildSubreaper = 36
 	prSetName           = 15
-	prGetSecurebits     = 27
 	rlimitLocks         = 10
 	pollIn              = 1
 	pollErr, pollHangup = 8, 16
-	unlimited           = ^uint64(0)
 	maxRSSUnit          = 1 << 10
 )
 
-// pidfdOpen returns a descriptor of the process that has the PID now.
-func pidfdOpen(pid int) (int, error) {
-	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(fd), nil
-}
-
-func pidfdSignal(fd int, sig syscall.Signal) error {
-	_, _, errno := syscall.Syscall6(sysPidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
+// failed returns the error of a system call, nil if it has succeeded.
+func failed(_, _ uintptr, errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
 	}
@@ -42,11 +31,7 @@ func pidfdSignal(fd int, sig syscall.Signal) error {
 }
 
 func prctl(option int, value uintptr) error {
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, uintptr(option), value, 0, 0, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return failed(syscall.RawSyscall6(syscall.SYS_PRCTL, uintptr(option), value, 0, 0, 0, 0))
 }
 
 // hurry runs do before other programs if the thread may, and as usual if it may not. A tree with hundreds of busy
@@ -80,23 +65,37 @@ func unhurried(do func()) {
 }
 
 func setScheduler(policy, priority int32) error {
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, uintptr(policy),
-		uintptr(unsafe.Pointer(&priority)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return failed(syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, uintptr(policy),
+		uintptr(unsafe.Pointer(&priority))))
 }
 
-// lockLimit returns the soft limit of RLIMIT_LOCKS of a process; PID 0 is the calling process.
-func lockLimit(pid int) (uint64, error) {
-	var limit struct{ soft, hard uint64 }
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), rlimitLocks, 0,
-		uintptr(unsafe.Pointer(&limit)), 0, 0)
-	if errno != 0 {
-		return 0, errno
+// limitOf returns a limit of a process; PID 0 is the calling process.
+func limitOf(pid, resource int) (limit syscall.Rlimit, err error) {
+	err = failed(syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), uintptr(resource), 0,
+		uintptr(unsafe.Pointer(&limit)), 0, 0))
+	return limit, err
+}
+
+// Which children lookAtChild looks at, and the states that it looks for.
+const (
+	anyPID, onePID            = 0, 1 // P_ALL and P_PID
+	childStopped, childExited = 2, 4 // WSTOPPED and WEXITED
+)
+
+// lookAtChild returns the PID of a child that is in one of the states, 0 if there is none. A dead one is not reaped.
+//
+// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
+func lookAtChild(which, pid, states int) (found int32, err error) {
+	const noHang, noWait = 1, 0x01000000
+	var info struct {
+		signo, errno, code int32
+		_                  int32 // what follows is aligned as a pointer
+		pid                int32
+		_                  [128]byte
 	}
-	return limit.soft, nil
+	err = failed(syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)),
+		uintptr(states|noHang|noWait), 0, 0))
+	return info.pid, err
 }
 
 // A pollFD is a struct pollfd, as ppoll takes it.
@@ -113,18 +112,28 @@ func (w pollFD) ready() bool { return w.revents&(pollIn|pollErr|pollHangup) != 0
 func poll(fds []pollFD, timeout time.Duration) error {
 	until := time.Now().Add(timeout)
 	for {
-		var limit *syscall.Timespec
-		if timeout >= 0 {
-			left := syscall.NsecToTimespec(int64(max(time.Until(until), 0)))
-			limit = &left
+		if err := pollOnce(fds, timeout); !errors.Is(err, syscall.EINTR) {
+			return err
 		}
-		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)),
-			uintptr(unsafe.Pointer(limit)), 0, 0, 0)
-		switch {
-		case errno == 0:
-			return nil
-		case !errors.Is(errno, syscall.EINTR):
-			return errno
+		if timeout >= 0 {
+			timeout = max(time.Until(until), 0)
 		}
 	}
+}
+
+// isReady reports whether there is one of the events, an error or an end now.
+func isReady(fd int, events int16) bool {
+	fds := []pollFD{{fd: int32(fd), events: events}}
+	return poll(fds, 0) == nil && fds[0].ready()
+}
+
+// pollOnce is poll, but returns EINTR when a signal comes.
+func pollOnce(fds []pollFD, timeout time.Duration) error {
+	var limit *syscall.Timespec
+	if timeout >= 0 {
+		left := syscall.NsecToTimespec(int64(timeout))
+		limit = &left
+	}
+	return failed(syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)),
+		uintptr(unsafe.Pointer(limit)), 0, 0, 0))
 }

@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,16 +141,9 @@ func TestWithdrawnStart(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorIs(t, wasOpened(), syscall.EAGAIN)
 
-	gone(t, startPath(t, program))
+	gone(t, start(t, program))
 	assert.NoError(t, wasOpened(), "a start opens it")
 	endNow(t, keeps)
-}
-
-func startPath(t *testing.T, path string) *proctree.Tree {
-	t.Helper()
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{path}})
-	require.NoError(t, err)
-	return tree
 }
 
 // startFromThread starts a command from another thread than the first one, and stays.
@@ -186,27 +177,10 @@ func TestThreads(t *testing.T) {
 	require.NoError(t, err)
 	defer endNow(t, tree)
 	require.Eventually(t, func() bool {
-		files, _ := filepath.Glob("/proc/" + strconv.Itoa(tree.PID()) + "/task/*/children")
-		return slices.ContainsFunc(files, func(file string) bool {
-			text, _ := os.ReadFile(file)
-			child, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-			return hasName(child, "sleep")
-		})
+		return slices.ContainsFunc(allChildrenOf(tree.PID()), func(child int) bool { return hasName(child, "sleep") })
 	}, prompt, time.Millisecond)
 	require.Empty(t, childrenOf(t, tree.PID()), "of its first thread")
 	reached, err := tree.Signal(0)
 	require.NoError(t, err)
 	assert.Equal(t, 2, reached)
-}
-
-// TestNoSignal checks that asking what is alive changes nothing.
-func TestNoSignal(t *testing.T) {
-	tree, s := begin(t, scenario(t, "a stopped child"))
-	require.Eventually(t, func() bool { return stopped(s) == 1 }, prompt, time.Millisecond)
-	reached, err := tree.Signal(0)
-	require.NoError(t, err)
-	assert.Equal(t, 2, reached)
-	time.Sleep(50 * time.Millisecond) // for a process that goes on
-	assert.Equal(t, 1, stopped(s), "it is not continued")
-	endNow(t, tree)
 }

@@ -18,7 +18,7 @@ type Tree struct {
 	gone    chan struct{}
 	backend backend
 	// rest reaches what was released. It is nil if nothing was, or nothing can. It is set before gone is closed.
-	rest backend
+	rest reacher
 
 	orders    sync.Mutex // held while a kill or a release is ordered
 	releasing bool
@@ -36,13 +36,18 @@ const (
 	dyingBound = 10 * time.Second
 )
 
-// A backend reaches the processes of a tree on one operating system.
-type backend interface {
+// A reacher reaches processes of a tree.
+type reacher interface {
 	signal(sig syscall.Signal) (int, error)
-	signalFirst(sig syscall.Signal) error
 	processes() ([]int, error)
 	kill() error
-	release() error
+}
+
+// A backend is what a tree is on one operating system.
+type backend interface {
+	reacher
+	signalFirst(sig syscall.Signal) error
+	release() error // after the first process has exited
 	survivors() (alive []int, known bool)
 }
 
@@ -80,8 +85,8 @@ func (t *Tree) Err() error {
 //
 // On Linux it also reaches what was released.
 func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
-	err = t.do(func(b backend) (err error) {
-		reached, err = b.signal(sig)
+	err = t.do(func(r reacher) (err error) {
+		reached, err = r.signal(sig)
 		return err
 	})
 	return reached, err
@@ -91,26 +96,24 @@ func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
 // exited, and a [*MissedError] if it could not be signalled. A tree on Windows has no signal for it alone: there it is
 // as Signal.
 func (t *Tree) SignalFirst(sig syscall.Signal) error {
-	select {
-	case <-t.exited:
+	if isClosed(t.exited) {
 		return ErrEnded
-	default:
-		return t.backend.signalFirst(sig)
 	}
+	return t.backend.signalFirst(sig)
 }
 
 // Processes returns the PIDs of the living processes of the tree, also of what was released, as far as Signal reaches
 // them. It returns [ErrEnded] if there are none. On Unixes other than Linux it finds only the first process.
 func (t *Tree) Processes() (alive []int, err error) {
-	err = t.do(func(b backend) (err error) {
-		alive, err = b.processes()
+	err = t.do(func(r reacher) (err error) {
+		alive, err = r.processes()
 		return err
 	})
 	return alive, err
 }
 
 // do makes a call to what reaches the tree. It makes it again if the tree was released meanwhile.
-func (t *Tree) do(call func(backend) error) error {
+func (t *Tree) do(call func(reacher) error) error {
 	reaches := t.reach()
 	if reaches == nil {
 		return ErrEnded
@@ -126,7 +129,7 @@ func (t *Tree) do(call func(backend) error) error {
 const releaseBound = 8 * time.Second
 
 // reach returns what reaches the processes now, nil if nothing does.
-func (t *Tree) reach() backend {
+func (t *Tree) reach() reacher {
 	t.orders.Lock()
 	releasing := t.releasing
 	t.orders.Unlock()
@@ -138,12 +141,10 @@ func (t *Tree) reach() backend {
 		case <-timer.C:
 		}
 	}
-	select {
-	case <-t.gone:
+	if isClosed(t.gone) {
 		return t.rest
-	default:
-		return t.backend
 	}
+	return t.backend
 }
 
 // Kill sends SIGKILL to everything until nothing is left. It does not wait for that: see [Tree.Gone]. On Linux it also
@@ -152,12 +153,10 @@ func (t *Tree) Kill() error {
 	t.orders.Lock()
 	if !t.releasing {
 		defer t.orders.Unlock()
-		select {
-		case <-t.gone:
+		if isClosed(t.gone) {
 			return nil
-		default:
-			return t.backend.kill()
 		}
+		return t.backend.kill()
 	}
 	t.orders.Unlock()
 	if reaches := t.reach(); reaches != nil {
@@ -171,30 +170,23 @@ func (t *Tree) Kill() error {
 func (t *Tree) Release() error {
 	t.orders.Lock()
 	defer t.orders.Unlock()
-	select {
-	case <-t.gone:
-		return nil
-	case <-t.exited:
-		t.releasing = true
-		return t.backend.release()
-	default:
+	if isClosed(t.gone) || !isClosed(t.exited) {
 		return nil
 	}
+	t.releasing = true
+	return t.backend.release()
 }
 
 // Survivors returns the PIDs of the processes that a kill did not end within half a second, because it cannot: another
 // user owns them, or they wait for a disk. What dies slowly, on a busy machine, is given ten seconds. It reports false
 // if it is not known yet what survives, and none if the tree is gone.
 func (t *Tree) Survivors() (alive []int, known bool) {
-	select {
-	case <-t.gone:
+	if isClosed(t.gone) {
 		return nil, true
-	default:
-		return t.backend.survivors()
 	}
+	return t.backend.survivors()
 }
 
-// setExited records how the first process ended.
 func (t *Tree) setExited(s Status) {
 	t.mu.Lock()
 	t.status = s
@@ -207,10 +199,17 @@ func (t *Tree) finish(err error) {
 	t.mu.Lock()
 	t.err = err
 	t.mu.Unlock()
-	select {
-	case <-t.exited:
-	default:
+	if !isClosed(t.exited) {
 		close(t.exited)
 	}
 	close(t.gone)
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }

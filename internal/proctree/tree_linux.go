@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -42,17 +43,13 @@ func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	return tree, err
 }
 
-// check returns an error for a command that the guard cannot start.
 func (c Command) check() error {
 	if len(c.Files) > maxFiles {
 		return fmt.Errorf("%w: %d files; at most %d can be given", ErrUnsupported, len(c.Files), maxFiles)
 	}
-	for _, all := range [][]string{{c.Path, c.Dir}, c.Args, c.Env} {
-		for _, s := range all {
-			if strings.IndexByte(s, 0) >= 0 {
-				return &os.PathError{Op: "fork/exec", Path: c.Path, Err: syscall.EINVAL}
-			}
-		}
+	hasNUL := func(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+	if hasNUL(c.Path+c.Dir) || slices.ContainsFunc(c.Args, hasNUL) || slices.ContainsFunc(c.Env, hasNUL) {
+		return &os.PathError{Op: "fork/exec", Path: c.Path, Err: syscall.EINVAL}
 	}
 	if c.Attr != nil && c.Attr.Chroot != "" && c.Dir == "" {
 		return fmt.Errorf("%w: SysProcAttr.Chroot without a Dir; set Dir to a folder below the new root, such as /",
@@ -80,7 +77,6 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// request returns the message that asks the guard for the command.
 func (c Command) request() *request {
 	req := &request{
 		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Group: syscall.Getpgrp(),
@@ -100,13 +96,11 @@ func (c Command) request() *request {
 	return req
 }
 
-// descriptors returns the descriptors to send with a request: the working directory and the files.
 func (c Command) descriptors(req *request) ([]int, error) {
 	var files []int
 	if req.Dir == "" {
-		const onlyPath = 0x200000 // O_PATH
 		dir := cmp.Or(c.Dir, ".")
-		fd, err := syscall.Open(dir, onlyPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		fd, err := syscall.Open(dir, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "chdir", Path: dir, Err: err}
 		}

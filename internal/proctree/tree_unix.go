@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // StartContext starts the command in its own process group, unless ctx has ended. The tree reaches only the processes
@@ -44,46 +43,27 @@ func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	return b.tree, nil
 }
 
-// How long to wait between two checks; the pause doubles each time.
-const (
-	shortestPause = time.Millisecond
-	longestPause  = 20 * time.Millisecond
-)
-
 // A groupBackend is the process group of a command. The group ID cannot be reused before the first process is reaped.
 type groupBackend struct {
 	process *os.Process
 	tree    *Tree
 	target  int           // the PID to signal; negative if it is the process group
-	wake    chan struct{} // asks waitForGroup to check at once
+	wake    chan struct{} // asks watch to check at once
 
 	mu                        sync.Mutex // held while signalling and while reaping
 	killing, released, reaped bool
 }
 
-// watch waits until the process has exited and its group is empty.
 func (b *groupBackend) watch() {
 	if status, seen := waitWithoutReaping(b.process.Pid); seen {
 		b.tree.setExited(status)
-		b.waitForGroup()
+		await(b.wake, func() bool { return b.target > 0 || !b.checkGroup() })
 		b.reap()
 		b.tree.finish(nil)
 		return
 	}
-	for pause := shortestPause; !b.reapIfExited(); pause = min(2*pause, longestPause) {
-		time.Sleep(pause)
-	}
+	await(nil, b.reapIfExited)
 	b.tree.finish(nil)
-}
-
-// waitForGroup waits until the rest of the group is gone or released.
-func (b *groupBackend) waitForGroup() {
-	for pause := shortestPause; b.target < 0 && b.checkGroup(); pause = min(2*pause, longestPause) {
-		select {
-		case <-b.wake:
-		case <-time.After(pause):
-		}
-	}
 }
 
 // checkGroup reports whether to keep waiting for the group. After a kill it kills the group again.
@@ -96,7 +76,6 @@ func (b *groupBackend) checkGroup() bool {
 	return !b.released && groupAlive(-b.target)
 }
 
-// reap reaps the process, which has exited, and records what it used.
 func (b *groupBackend) reap() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,32 +110,28 @@ func (b *groupBackend) reapIfExited() bool {
 
 // signal signals the group and continues stopped processes, but for SIGSTOP. The group counts as one process.
 func (b *groupBackend) signal(sig syscall.Signal) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.reaped {
-		return 0, ErrEnded
-	}
-	if err := syscall.Kill(b.target, sig); errors.Is(err, syscall.ESRCH) {
-		return 0, ErrEnded
-	} else if err != nil {
-		return 0, fmt.Errorf("signal the process group %d: %w", b.process.Pid, err)
+	if err := b.sendTo(b.target, sig); err != nil {
+		return 0, err
 	}
 	if sig != syscall.SIGSTOP {
-		_ = syscall.Kill(b.target, syscall.SIGCONT)
+		_ = b.sendTo(b.target, syscall.SIGCONT)
 	}
 	return 1, nil
 }
 
-func (b *groupBackend) signalFirst(sig syscall.Signal) error {
+func (b *groupBackend) signalFirst(sig syscall.Signal) error { return b.sendTo(b.process.Pid, sig) }
+
+func (b *groupBackend) sendTo(target int, sig syscall.Signal) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reaped {
 		return ErrEnded
 	}
-	if err := syscall.Kill(b.process.Pid, sig); errors.Is(err, syscall.ESRCH) {
+	switch err := syscall.Kill(target, sig); {
+	case errors.Is(err, syscall.ESRCH):
 		return ErrEnded
-	} else if err != nil {
-		return fmt.Errorf("signal the process %d: %w", b.process.Pid, err)
+	case err != nil:
+		return fmt.Errorf("signal %d or its process group: %w", b.process.Pid, err)
 	}
 	return nil
 }
@@ -166,12 +141,10 @@ func (b *groupBackend) processes() ([]int, error) {
 	if err := b.signalFirst(0); err != nil {
 		return nil, err
 	}
-	select {
-	case <-b.tree.exited:
+	if isClosed(b.tree.exited) {
 		return nil, nil
-	default:
-		return []int{b.process.Pid}, nil
 	}
+	return []int{b.process.Pid}, nil
 }
 
 func (b *groupBackend) kill() error {
@@ -179,7 +152,7 @@ func (b *groupBackend) kill() error {
 	b.mu.Lock()
 	b.killing = true
 	b.mu.Unlock()
-	b.wakeUp()
+	wakeUp(b.wake)
 	if errors.Is(err, ErrEnded) {
 		return nil
 	}
@@ -187,23 +160,11 @@ func (b *groupBackend) kill() error {
 }
 
 func (b *groupBackend) release() error {
-	select {
-	case <-b.tree.exited:
-	default:
-		return nil
-	}
 	b.mu.Lock()
 	b.released = true
 	b.mu.Unlock()
-	b.wakeUp()
+	wakeUp(b.wake)
 	return nil
 }
 
 func (b *groupBackend) survivors() (alive []int, known bool) { return nil, false }
-
-func (b *groupBackend) wakeUp() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}

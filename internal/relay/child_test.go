@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
@@ -29,12 +31,10 @@ var roles = map[string]func(n int){
 	"count":           func(n int) { count(n, 64<<10) },
 	"smallWrites":     func(n int) { count(n, 61) },
 	"line":            line,
-	"blocks":          blocks,
-	"drain":           func(int) { io.Copy(io.Discard, os.Stdin) },
 	"wait":            func(int) { io.Copy(io.Discard, os.Stdin) },
 	"background":      func(int) { background("wait") },
 	"backgroundFlood": func(int) { background("flood") },
-	"flood":           func(int) { blocks(math.MaxInt) },
+	"flood":           flood,
 }
 
 func TestMain(m *testing.M) {
@@ -95,10 +95,9 @@ func line(n int) {
 	write([]byte{'\n'})
 }
 
-func blocks(n int) {
-	block := make([]byte, 1<<20)
-	for ; n > 0; n -= len(block) {
-		write(block[:min(len(block), n)])
+func flood(int) {
+	for block := make([]byte, 1<<20); ; {
+		write(block)
 	}
 }
 
@@ -161,4 +160,67 @@ func (r *reader) wait(tb testing.TB) {
 func eventually(tb testing.TB, condition func() bool, what string) {
 	tb.Helper()
 	require.Eventually(tb, condition, 30*time.Second, time.Millisecond, what)
+}
+
+// A destination is a kind of file or writer that output goes to.
+type destination struct {
+	name string
+	// When finish returns, to has all that was written to w.
+	open func(tb testing.TB, to io.Writer) (w io.Writer, finish func())
+}
+
+var destinations = []destination{
+	{"a writer", func(_ testing.TB, to io.Writer) (io.Writer, func()) { return to, func() {} }},
+	{"a pipe", openPipe},
+	{"a file", openFile},
+	{"a file opened for appending", appendFile},
+}
+
+// size returns how many bytes a test passes on.
+func (d destination) size() int {
+	if strings.Contains(d.name, "file") {
+		return racing.Rounds(8<<20, 64<<20) + 5
+	}
+	return racing.Rounds(32<<20, 10*gib) + 5
+}
+
+func openPipe(tb testing.TB, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(tb, err)
+	return w, drained(tb, r, w, to)
+}
+
+func openFile(tb testing.TB, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	return file(tb, os.O_CREATE|os.O_WRONLY, to)
+}
+
+func appendFile(tb testing.TB, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	return file(tb, os.O_CREATE|os.O_WRONLY|os.O_APPEND, to)
+}
+
+func drained(tb testing.TB, r, w *os.File, to io.Writer) func() {
+	tb.Helper()
+	reading := read(r, to)
+	return func() {
+		require.NoError(tb, w.Close())
+		reading.wait(tb)
+		require.NoError(tb, r.Close())
+	}
+}
+
+func file(tb testing.TB, flags int, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	f, err := os.OpenFile(filepath.Join(tb.TempDir(), "output"), flags, 0o600)
+	require.NoError(tb, err)
+	return f, func() {
+		require.NoError(tb, f.Close())
+		written, err := os.Open(f.Name())
+		require.NoError(tb, err)
+		defer written.Close()
+		_, err = io.Copy(to, written)
+		require.NoError(tb, err)
+	}
 }

@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
+	"unsafe"
 )
 
 // devNull is the device number of /dev/null.
@@ -63,7 +65,10 @@ func (d *destination) examine() error {
 		return err
 	}
 	d.canSplice = kind == syscall.S_IFIFO
-	d.interruptible = kind == syscall.S_IFSOCK && isStream(fd)
+	if kind == syscall.S_IFSOCK {
+		of, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE)
+		d.interruptible = err == nil && of == syscall.SOCK_STREAM
+	}
 	d.wake = wake
 	d.w = d.writer(waiter)
 	return nil
@@ -77,11 +82,6 @@ func (d *destination) writer(waiter writeWaiter) io.Writer {
 		}}
 	}
 	return waitingWriter{waiter, func(p []byte) (int, error) { return syscall.Write(waiter.fd, p) }}
-}
-
-func isStream(fd int) bool {
-	kind, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE)
-	return err == nil && kind == syscall.SOCK_STREAM
 }
 
 // A waitingWriter waits if the destination is full and does not block. Such a destination is a socket, which is sent to
@@ -104,4 +104,53 @@ func (w waitingWriter) Write(p []byte) (written int, err error) {
 		}
 	}
 	return written, nil
+}
+
+// Events of ppoll(2).
+const (
+	pollIn  = 0x1
+	pollOut = 0x4
+)
+
+type pollFD struct {
+	fd      int32
+	events  int16
+	revents int16
+}
+
+// A writeWaiter waits until a destination can take more. Each wait costs a thread: the host's descriptor may block, so
+// the runtime's poller cannot be used, and its flags must not be changed.
+type writeWaiter struct{ fd, wake int }
+
+// newWriteWaiter returns a writeWaiter and its eventfd. A write to the eventfd ends all waits.
+func newWriteWaiter(fd int) (writeWaiter, *os.File, error) {
+	wake, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if errno != 0 {
+		return writeWaiter{}, nil, os.NewSyscallError("eventfd2", errno)
+	}
+	return writeWaiter{fd, int(wake)}, os.NewFile(wake, "wake"), nil
+}
+
+// wait returns when the destination can be written to or has an error. It returns errStopped after a write to the
+// eventfd.
+func (w writeWaiter) wait() error {
+	fds := [...]pollFD{{fd: int32(w.fd), events: pollOut}, {fd: int32(w.wake), events: pollIn}}
+	_, err := retryEINTR(func() (int, error) {
+		n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)), 0, 0, 0, 0)
+		return result(n, errno)
+	})
+	switch {
+	case err != nil:
+		return os.NewSyscallError("ppoll", err)
+	case fds[1].revents != 0:
+		return errStopped
+	}
+	return nil
+}
+
+func (w writeWaiter) waitIfFull(err error) error {
+	if errors.Is(err, syscall.EAGAIN) {
+		return w.wait()
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"os"
 	"time"
 )
@@ -55,3 +56,20 @@ func (f *File) Changed() (at time.Time, changed bool) {
 
 // Close stops watching.
 func (f *File) Close() error { return f.file.Close() }
+
+// duplicate opens the file a second time, so that the host can close its own. It does not use [os.File.Fd], which would
+// make the file block.
+func duplicate(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var second uintptr
+	if raw.Control(func(own uintptr) { second, err = dup(own) }) != nil { // fails only on a closed file
+		err = os.ErrClosed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)
+	}
+	return os.NewFile(second, f.Name()), nil
+}

@@ -28,15 +28,6 @@ func openSource() (*source, *os.File, error) {
 	return source, child, err
 }
 
-// pipe makes a pipe that no child inherits. It has the given size, or less if the user has too many pipes.
-func pipe(size int) (fds [2]int, err error) {
-	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
-		return fds, os.NewSyscallError("pipe2", err)
-	}
-	resize(fds[0], size)
-	return fds, nil
-}
-
 // resize asks for a larger pipe. The system refuses if the user has too many pipes; then the smaller one is slower.
 func resize(fd, size int) {
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), setPipeSize, uintptr(size))
@@ -57,4 +48,22 @@ func bytesInPipe(fd int) int {
 	// The call cannot fail for a pipe.
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))
 	return int(n)
+}
+
+// dup duplicates a descriptor. Children do not inherit the new one. It is not 1 or 2: [os.File] kills the host if a
+// write to those finds the reader gone.
+func dup(fd uintptr) (uintptr, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 3)
+	if errno != 0 {
+		return 0, errno
+	}
+	return n, nil
+}
+
+// result converts the results of a raw system call.
+func result(n uintptr, errno syscall.Errno) (int, error) {
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }

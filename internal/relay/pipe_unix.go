@@ -2,7 +2,10 @@
 
 package relay
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 func openSource() (*source, *os.File, error) {
 	r, w, err := os.Pipe()
@@ -18,3 +21,14 @@ func bytesInPipe(int) int { return pipeSize }
 
 // enlarge does nothing: these systems choose the size of a pipe.
 func (r *source) enlarge(int) {}
+
+// dup duplicates a descriptor. Children do not inherit the new one.
+func dup(fd uintptr) (uintptr, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	second, err := syscall.Dup(int(fd))
+	if err == nil {
+		syscall.CloseOnExec(second)
+	}
+	return uintptr(second), err
+}

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +23,7 @@ import (
 
 func init() {
 	roles["host"], roles["unread"] = host, unread
+	pipes = append(pipes, sockets)
 	destinations = append(destinations,
 		destination{"a pipe that blocks", openBlocking}, destination{"a socket", openSocket})
 }
@@ -109,21 +109,8 @@ func TestStreamOnLinux(t *testing.T) {
 			passes(t, destination{open: appendNull}, looked, child(t, "count", 8<<20), 8<<20, nil)
 		}
 	})
-	t.Run("a terminal", func(t *testing.T) {
-		ours, terminal := pty(t)
-		defer ours.Close()
-		defer terminal.Close()
-		cmd := child(t, "line", 11)
-		s := startRelayed(t, cmd, relay.Config{To: terminal})
-		got := make([]byte, 12)
-		_, err := io.ReadFull(ours, got)
-		require.NoError(t, err)
-		assert.Equal(t, "xxxxxxxxxx\r\n", string(got))
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
-	})
 	t.Run("a terminal that another program made non-blocking loses nothing", func(t *testing.T) {
-		ours, terminal := pty(t)
+		ours, terminal := openTerminal(t)
 		defer ours.Close()
 		raw, err := terminal.SyscallConn()
 		require.NoError(t, err)
@@ -146,27 +133,6 @@ func TestStreamOnLinux(t *testing.T) {
 		requireSIGPIPE(t, cmd)
 		require.ErrorIs(t, s.Finish(timeout), syscall.ENOSPC)
 	})
-	t.Run("a socket whose reader is gone", func(t *testing.T) {
-		r, w := sockets(t)
-		defer w.Close()
-		require.NoError(t, r.Close())
-		cmd := child(t, "flood", 0)
-		s := startRelayed(t, cmd, relay.Config{To: w})
-		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(timeout), relay.ErrReaderGone)
-	})
-	t.Run("a socket that nobody reads is abandoned, and the goroutine ends", func(t *testing.T) {
-		r, w := sockets(t)
-		defer r.Close()
-		defer w.Close()
-		cmd := child(t, "count", 1<<20)
-		s := startRelayed(t, cmd, relay.Config{To: w})
-		require.NoError(t, cmd.Wait())
-		err := s.Finish(50 * time.Millisecond)
-		require.ErrorIs(t, err, relay.ErrAbandoned)
-		require.NotContains(t, err.Error(), "left behind")
-		<-s.Done()
-	})
 	t.Run("no descriptor is left open", func(t *testing.T) {
 		before := descriptors(t)
 		for _, d := range destinations {
@@ -174,65 +140,49 @@ func TestStreamOnLinux(t *testing.T) {
 				passes(t, d, looked, child(t, "count", 100), 100, &checker{})
 			}
 		}
-		s, err := relay.Open(relay.Config{To: os.Stdout})
-		require.NoError(t, err)
-		require.NoError(t, s.Finish(0))
+		for _, to := range []io.Writer{os.Stdout, nil} {
+			s, err := relay.Open(relay.Config{To: to})
+			require.NoError(t, err)
+			if to == nil {
+				assert.Equal(t, 3, descriptors(t)-before, "both ends of a pipe, and /dev/null, which is never waited for")
+			}
+			require.NoError(t, s.Finish(0))
+		}
 		assert.Equal(t, before, descriptors(t))
 	})
 }
 
-func TestFinishOnLinux(t *testing.T) {
-	t.Run("Finish passes on what is in the pipe, even if the pipe is never empty", func(t *testing.T) {
-		for _, d := range destinations {
-			for _, looked := range []bool{false, true} {
-				w, finish := d.open(t, io.Discard)
-				var refilled *os.File
-				cfg := relay.Config{To: w, Seen: func(n int) { refilled.Write(make([]byte, n)) }}
-				if looked {
-					cfg.Look = func([]byte) {}
-				}
-				s, err := relay.Open(cfg)
-				require.NoError(t, err)
-				fd, err := syscall.Dup(int(s.Child().Fd()))
-				require.NoError(t, err)
-				refilled = os.NewFile(uintptr(fd), "held")
-				_, err = refilled.Write(make([]byte, 4096))
-				require.NoError(t, err)
-				s.Start()
-				started := time.Now()
-				require.NoError(t, s.Finish(timeout), d.name)
-				assert.Less(t, time.Since(started), timeout/2)
-				_, err = refilled.Write([]byte("x"))
-				require.ErrorIs(t, err, syscall.EPIPE)
-				require.NoError(t, refilled.Close())
-				finish()
-			}
+// TestRefilledPipe checks that Finish passes on what is in the pipe, even if the pipe is never empty.
+func TestRefilledPipe(t *testing.T) {
+	for _, d := range destinations {
+		for _, looked := range []bool{false, true} {
+			w, finish := d.open(t, io.Discard)
+			var refilled *os.File
+			cfg := looking(relay.Config{To: w, Seen: func(n int) { refilled.Write(make([]byte, n)) }}, looked)
+			s, err := relay.Open(cfg)
+			require.NoError(t, err)
+			refilled = held(t, s)
+			_, err = refilled.Write(make([]byte, 4096))
+			require.NoError(t, err)
+			s.Start()
+			started := time.Now()
+			require.NoError(t, s.Finish(timeout), d.name)
+			assert.Less(t, time.Since(started), timeout/2)
+			_, err = refilled.Write([]byte("x"))
+			require.ErrorIs(t, err, syscall.EPIPE)
+			finish()
 		}
-	})
-}
-
-// pty opens a pseudo-terminal and its other end.
-func pty(t *testing.T) (ours, terminal *os.File) {
-	t.Helper()
-	fd, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
-	require.NoError(t, err)
-	var number, locked int32
-	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(value)))
-		require.Zero(t, errno)
 	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-	return os.NewFile(uintptr(fd), "ptmx"), terminal
 }
 
-// TestDroppedTakesFewDescriptors checks that nothing is opened to wait for /dev/null, which is never full.
-func TestDroppedTakesFewDescriptors(t *testing.T) {
-	before := descriptors(t)
-	s, err := relay.Open(relay.Config{})
+// held returns a second writer of the stream's pipe, which stays after the child is gone.
+func held(t *testing.T, s *relay.Stream) *os.File {
+	t.Helper()
+	fd, err := syscall.Dup(int(s.Child().Fd()))
 	require.NoError(t, err)
-	assert.Equal(t, 3, descriptors(t)-before, "both ends of a pipe, and /dev/null")
-	require.NoError(t, s.Finish(0))
+	f := os.NewFile(uintptr(fd), "held")
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }
 
 func descriptors(t *testing.T) int {
@@ -254,45 +204,32 @@ func TestHost(t *testing.T) {
 		require.NoError(t, cmd.Wait())
 		assert.Equal(t, "alive: true", stderr.String())
 	})
-	t.Run("a host that relays for long needs less than 32 MiB", func(t *testing.T) {
-		size := racing.Rounds(256<<20, 10*gib)
-		for _, to := range []string{"", "look", "writer"} {
+	size := racing.Rounds(256<<20, 10*gib)
+	for name, to := range map[string]string{
+		"without Look": "", "with Look": "look", "to a writer": "writer", "with Look to a slow reader": "look",
+	} {
+		t.Run("a host that relays for long, "+name+", needs less than 32 MiB", func(t *testing.T) {
 			r, w := blockingPipe(t)
-			reading := read(r, io.Discard)
 			cmd := child(t, "host", size)
 			cmd.Env = append(cmd.Env, hostTo+"="+to)
 			var stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = w, &stderr
-			require.NoError(t, cmd.Run())
+			require.NoError(t, cmd.Start())
 			require.NoError(t, w.Close())
-			reading.wait(t)
+			if strings.HasSuffix(name, "slow reader") {
+				for range 1000 {
+					_, err := io.ReadFull(r, make([]byte, 4096))
+					require.NoError(t, err)
+				}
+			}
+			read(r, io.Discard).wait(t)
+			require.NoError(t, cmd.Wait())
 			require.NoError(t, r.Close())
 			more, err := strconv.Atoi(stderr.String())
 			require.NoError(t, err)
-			t.Logf("to %q: %d KiB", to, more)
-			assert.Less(t, more, 32<<10, "KiB, to %q", to)
-		}
-	})
-	t.Run("a host that relays to a slow reader needs less than 32 MiB", func(t *testing.T) {
-		r, w := blockingPipe(t)
-		defer r.Close()
-		cmd := child(t, "host", 100<<20)
-		cmd.Env = append(cmd.Env, hostTo+"=look")
-		var stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = w, &stderr
-		require.NoError(t, cmd.Start())
-		require.NoError(t, w.Close())
-		slow := make([]byte, 4096)
-		for range 1000 {
-			_, err := io.ReadFull(r, slow)
-			require.NoError(t, err)
-		}
-		read(r, io.Discard).wait(t)
-		require.NoError(t, cmd.Wait())
-		more, err := strconv.Atoi(stderr.String())
-		require.NoError(t, err)
-		assert.Less(t, more, 32<<10, "KiB")
-	})
+			assert.Less(t, more, 32<<10, "KiB")
+		})
+	}
 }
 
 // hostTo names the environment variable that says how a host relays.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -29,7 +31,6 @@ func (s *Stream) runToEnd() (kept bool) {
 	return kept
 }
 
-// announce says that nothing more will be passed on.
 func (s *Stream) announce() {
 	if s.cfg.End != nil {
 		s.cfg.End()
@@ -52,7 +53,6 @@ func (s *Stream) relay() error {
 	return s.copy()
 }
 
-// copy reads and writes until the end of the output.
 func (s *Stream) copy() error {
 	var b buffer
 	defer b.release()
@@ -136,4 +136,42 @@ func explain(err error) error {
 		return fmt.Errorf("pass output on: %w: %w", ErrReaderGone, err)
 	}
 	return fmt.Errorf("pass output on: %w", err)
+}
+
+// Sizes in bytes.
+const (
+	pipeSize = 1 << 20
+	bufSize  = 256 << 10
+)
+
+// buffers saves short commands, of which there can be many, the cost of clearing 256 KiB.
+var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
+
+// A buffer is one of buffers, from the first use until its release. A stream of a silent child has none.
+type buffer struct{ held *[bufSize]byte }
+
+func (b *buffer) bytes() []byte {
+	if b.held == nil {
+		b.held = buffers.Get().(*[bufSize]byte)
+	}
+	return b.held[:]
+}
+
+func (b *buffer) release() {
+	if b.held != nil {
+		buffers.Put(b.held)
+		b.held = nil
+	}
+}
+
+// discard reads and drops what comes until every writer has closed the pipe.
+func (r *source) discard() {
+	var buffer [4096]byte
+	for {
+		_ = r.file.SetReadDeadline(time.Time{}) // drain set one, and may again; fails only on a closed file
+		_, err := r.file.Read(buffer[:])
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
 }

@@ -123,3 +123,13 @@ func retryEINTR(call func() (int, error)) (int, error) {
 }
 
 func brokenPipe(error) bool { return false } // Unix has EPIPE only
+
+// descriptor returns the descriptor of a file. It is valid until the file is closed.
+func descriptor(f *os.File) (fd int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	err = raw.Control(func(own uintptr) { fd = int(own) })
+	return fd, err
+}

@@ -98,3 +98,14 @@ func (r *source) held() (n int) {
 func brokenPipe(err error) bool {
 	return errors.Is(err, syscall.Errno(109)) || errors.Is(err, syscall.Errno(232))
 }
+
+// dup duplicates a handle. Children do not inherit the new one.
+func dup(own uintptr) (uintptr, error) {
+	self, err := syscall.GetCurrentProcess()
+	if err != nil {
+		return 0, os.NewSyscallError("GetCurrentProcess", err)
+	}
+	var second syscall.Handle
+	err = syscall.DuplicateHandle(self, syscall.Handle(own), self, &second, 0, false, syscall.DUPLICATE_SAME_ACCESS)
+	return uintptr(second), os.NewSyscallError("DuplicateHandle", err)
+}

@@ -24,20 +24,9 @@ func (s *Stream) splice() error {
 		}
 	}
 	m := splicer{Stream: s, waiter: writeWaiter{fd, wake}}
-	if s.cfg.Look == nil {
-		return m.moveAll()
+	if s.cfg.Look != nil {
+		return m.moveAllWithLook()
 	}
-	return m.moveAllWithLook()
-}
-
-// A splicer moves pages from the stream's pipe to its destination.
-type splicer struct {
-	*Stream
-	waiter writeWaiter
-}
-
-// moveAll moves pages that nobody looks at.
-func (m splicer) moveAll() error {
 	for {
 		n, err := m.move(pipeSize)
 		if err != nil {
@@ -45,6 +34,12 @@ func (m splicer) moveAll() error {
 		}
 		m.notify(n, nil)
 	}
+}
+
+// A splicer moves pages from the stream's pipe to its destination.
+type splicer struct {
+	*Stream
+	waiter writeWaiter
 }
 
 // moveAllWithLook reads from a second pipe that references the same pages, and then moves them. This is one copy less
@@ -88,7 +83,6 @@ func (m splicer) move(limit int) (int, error) {
 	return 0, errStopped
 }
 
-// waitIfFull waits if the error says that the destination is full. It returns any other error.
 func (m splicer) waitIfFull(err error) error {
 	if errors.Is(err, syscall.EAGAIN) {
 		if stopped := m.setBlocked(false); stopped != nil {
@@ -126,4 +120,57 @@ func ignoreEOF(err error) error {
 		return nil
 	}
 	return err
+}
+
+const spliceNonblock = 2 // SPLICE_F_NONBLOCK: do not wait for either end, whatever its flags say
+
+// A teePipe is a second pipe for reading pages without taking them out of the first one.
+type teePipe struct{ r, w int }
+
+// newTeePipe makes a pipe that no child inherits. It is smaller than a buffer if the user has too many pipes.
+func newTeePipe() (teePipe, error) {
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+		return teePipe{}, os.NewSyscallError("pipe2", err)
+	}
+	resize(fds[0], bufSize)
+	return teePipe{r: fds[0], w: fds[1]}, nil
+}
+
+// peek waits for bytes and reads them without taking them out of the source. It returns [io.EOF] at the end.
+func (t teePipe) peek(from *source, p []byte) (n int, err error) {
+	failed := from.retry(func(fd int) bool {
+		n, err = retryEINTR(func() (int, error) {
+			n, _, errno := syscall.Syscall6(syscall.SYS_TEE, uintptr(fd), uintptr(t.w), uintptr(from.limit(len(p))),
+				spliceNonblock, 0, 0)
+			return result(n, errno)
+		})
+		return !errors.Is(err, syscall.EAGAIN)
+	})
+	switch {
+	case failed != nil:
+		return 0, failed
+	case err != nil:
+		return 0, os.NewSyscallError("tee", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, t.read(p[:n])
+}
+
+// read fills p. The bytes are in the pipe already.
+func (t teePipe) read(p []byte) error {
+	for len(p) > 0 {
+		n, err := retryEINTR(func() (int, error) { return syscall.Read(t.r, p) })
+		if err != nil {
+			return os.NewSyscallError("read", err)
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (t teePipe) close() {
+	_ = syscall.Close(t.r) // it is empty
+	_ = syscall.Close(t.w)
 }

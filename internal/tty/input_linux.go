@@ -34,7 +34,10 @@ func (t *Terminal) copyInput() {
 				return
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			if !t.readAgain() {
+			t.mu.Lock()
+			again := !t.ended && t.host.SetReadDeadline(time.Time{}) == nil
+			t.mu.Unlock()
+			if !again {
 				return
 			}
 		case err != nil || n == 0 || !t.pass(typed[:n]):
@@ -76,13 +79,6 @@ func (t *Terminal) awaitForeground() bool {
 	defer t.mu.Unlock()
 	t.attach()
 	return true
-}
-
-// readAgain allows to read again, unless the command has ended.
-func (t *Terminal) readAgain() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.ended && t.host.SetReadDeadline(time.Time{}) == nil
 }
 
 // pass passes on what was typed, and does what is not for the command. It reports false at the end.

@@ -199,7 +199,6 @@ func (t *Terminal) Close() {
 	lent.Store(false)
 }
 
-// heed does what the signals of the host's terminal mean.
 func (t *Terminal) heed() {
 	for {
 		select {
