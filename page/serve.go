@@ -3,13 +3,25 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"html/template"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
 // policy lets the browser load what is of this page, and nothing else. Filters are a form, so that forms may be sent
@@ -174,3 +186,114 @@ func read(name string) []byte {
 	}
 	return text
 }
+
+// hosts are the names that are answered, as hostName returns them; nil for any.
+type hosts map[string]bool
+
+func newHosts(names []string) (hosts, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	known := hosts{}
+	for _, name := range names {
+		host := hostName(name)
+		if !isHostName(host) {
+			return nil, fmt.Errorf("%w page config: Hosts has %q; write a name as browsers send it, such as "+
+				"watchdog.example.com, or an IP address", watchdog.ErrInvalid, name)
+		}
+		known[host] = true
+	}
+	return known, nil
+}
+
+// Guard returns a handler that answers the same names as the page: for what a host serves beside it.
+func (p *Page) Guard(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.hosts.answer(w, r) {
+			handler.ServeHTTP(w, r)
+		}
+	})
+}
+
+// answer reports whether a request is answered. If it is not, it says what to do.
+func (h hosts) answer(w http.ResponseWriter, r *http.Request) bool {
+	if h == nil {
+		return true
+	}
+	host := hostName(r.Host)
+	if h[host] || host != "" && host == localAddress(r) {
+		return true
+	}
+	http.Error(w, "This server is not known by the name that was asked for. Use its own name or address, "+
+		"or have whoever runs it add the name: watchdog serve --host NAME, or page.Config.Hosts.",
+		http.StatusMisdirectedRequest)
+	return false
+}
+
+// localAddress returns the address that the connection of a request was made to. Whoever asks for that one has no other
+// name for it, and a health check may have nothing else.
+func localAddress(r *http.Request) string {
+	if at, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr); is {
+		return hostName(at.String())
+	}
+	return ""
+}
+
+// hostName returns the name in a Host header, without port, in one form. What is none stays different from all names.
+func hostName(host string) string {
+	if name, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
+		host = name
+	} else if inside, found := strings.CutPrefix(host, "["); found && strings.HasSuffix(inside, "]") {
+		host = strings.TrimSuffix(inside, "]")
+	}
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().WithZone("").String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// isHostName reports whether the text is an IP address, or could be a name.
+func isHostName(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-._"
+	return host != "" && strings.Trim(host, letters) == "" && !strings.HasSuffix(host, ".")
+}
+
+//go:embed assets
+var assets embed.FS
+
+// A file is the script, the style or the icon.
+type file struct {
+	kind, hash string
+	text       []byte
+}
+
+// files are hashed with the first page, and templates parsed, because every program that imports the package would wait
+// for it as it starts.
+var files = sync.OnceValue(func() map[string]file {
+	return map[string]file{
+		"page.js":  newFile("page.js", "text/javascript; charset=utf-8"),
+		"page.css": newFile("page.css", "text/css; charset=utf-8"),
+		"icon.svg": newFile("icon.svg", "image/svg+xml"),
+	}
+})
+
+func newFile(name, kind string) file {
+	text := read(name)
+	sum := sha256.Sum256(text)
+	return file{kind, hex.EncodeToString(sum[:6]), text}
+}
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"file":   func(name string) template.URL { return template.URL("?file=" + name + "&v=" + files()[name].hash) },
+		"length": length,
+		"spent":  story.SpentText,
+		"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"millis": func(t time.Time) int64 { return t.UnixMilli() },
+		"add":    func(a, b int) int { return a + b },
+	}).ParseFS(assets, "assets/*.html"))
+})
