@@ -1,10 +1,15 @@
 package notify_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +113,188 @@ func endRun(t *testing.T, store *session.Memory, id string, way int) {
 	require.NoError(t, err)
 	require.NoError(t, layer.Close())
 	require.NoError(t, wd.Close())
+}
+
+var errKilled = errors.New("killed")
+
+// A mortal is what a process reaches of an outbox and a receiver: nothing more from one of its calls on. That call is
+// still carried out if late is set.
+type mortal struct {
+	*box
+	to   *receiver
+	late bool
+	kill func()
+
+	mu   sync.Mutex
+	left int // calls
+}
+
+// call carries out a call of a process that is alive.
+func call[T any](m *mortal, do func() (T, error)) (result T, err error) {
+	m.mu.Lock()
+	m.left--
+	left := m.left
+	m.mu.Unlock()
+	if left == 0 {
+		m.kill()
+	}
+	if left > 0 || left == 0 && m.late {
+		result, err = do()
+	}
+	if left <= 0 {
+		var none T
+		return none, errKilled
+	}
+	return result, err
+}
+
+func (m *mortal) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
+	return call(m, func() ([]watchdog.Event, error) { return m.box.Read(ctx, kind, id) })
+}
+
+func (m *mortal) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+	return call(m, func() ([]session.Notice, error) { return m.box.ClaimNotices(ctx, most, lasts) })
+}
+
+func (m *mortal) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	_, err := call(m, func() (int, error) { return 0, m.box.FinishNotices(ctx, notices...) })
+	return err
+}
+
+func (m *mortal) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	_, err := call(m, func() (int, error) { return 0, m.box.DelayNotice(ctx, n, pause) })
+	return err
+}
+
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	return call(m, func() (*http.Response, error) { return m.to.RoundTrip(request) })
+}
+
+// TestKilled kills the sender at each of its calls, before and after it took effect, while the receiver refuses each
+// notice once. Another sender goes on.
+func TestKilled(t *testing.T) {
+	points, twice := 0, 0
+	for _, late := range []bool{false, true} {
+		for at, lived := 1, false; !lived; at++ {
+			synctest.Test(t, func(t *testing.T) {
+				b, r := &box{}, &receiver{}
+				ids := b.stops(t, 5)
+				layer := b.put(t, golden(t, "cancel_layer"))
+				refused := map[string]bool{}
+				r.answers(func(_ *http.Request, id string) (*http.Response, error) {
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					if !refused[id] {
+						refused[id] = true
+						return respond(http.StatusServiceUnavailable), nil
+					}
+					return nil, nil
+				})
+				ctx, kill := context.WithCancel(t.Context())
+				m := &mortal{box: b, to: r, late: late, kill: kill, left: at}
+				s, err := notify.New(m, m, notify.Config{
+					URL: hook, Secrets: []string{secret}, Transport: m, Logger: (&journal{}).logger(), Parallel: 2,
+				})
+				require.NoError(t, err)
+				var running sync.WaitGroup
+				running.Go(func() { _ = s.Run(ctx) })
+				time.Sleep(time.Minute)
+				lived = ctx.Err() == nil && b.left() == 0
+				kill()
+				running.Wait()
+
+				end := run(t, newSender(t, b, r))
+				time.Sleep(5 * time.Minute)
+				end()
+				assert.ElementsMatch(t, ids, r.ids(), "killed at call %d", at)
+				assert.NotContains(t, r.ids(), layer)
+				assert.Zero(t, b.left())
+				for _, id := range ids {
+					assert.LessOrEqual(t, r.times(id), 2)
+					twice += r.times(id) - 1
+				}
+			})
+			points++
+		}
+	}
+	assert.Greater(t, points, 2*25, "the claims, reads, sends, delays and removals")
+	assert.Positive(t, twice, "at least once: killed between the answer and its note")
+	t.Logf("killed at %d points; %d notices were told twice", points, twice)
+}
+
+// A wrongClock is a memory whose clock is wrong by a time that can change.
+type wrongClock struct {
+	session.Memory
+	by atomic.Int64
+}
+
+func newWrongClock(by time.Duration) *wrongClock {
+	m := &wrongClock{Memory: session.Memory{Outbox: true}}
+	m.by.Store(int64(by))
+	m.Clock = func() time.Time { return time.Now().Add(time.Duration(m.by.Load())) }
+	return m
+}
+
+// TestWrongClock has the database's clock be wrong when a notice is put: the notice is tried for seven days all the
+// same, and then dropped once.
+func TestWrongClock(t *testing.T) {
+	const year, never = 365 * 24 * time.Hour, time.Duration(-1)
+	for name, wrong := range map[string]time.Duration{"right": 0, "a year ahead": year, "a year behind": -year} {
+		for when, corrected := range map[string]time.Duration{
+			"never": never, "before the first try": 0, "after some": time.Minute, "in a long pause": 90 * time.Minute,
+		} {
+			bubble(t, name+" and set right "+when, func(t *testing.T) {
+				m, r, log := newWrongClock(wrong), &receiver{}, &journal{}
+				require.NoError(t, m.Append(t.Context(), golden(t, "cancel")))
+				if corrected == 0 {
+					m.by.Store(0)
+				}
+				r.answersWith(500)
+				sender, err := notify.New(m, m, notify.Config{
+					URL: hook, Secrets: []string{secret}, Transport: r, Logger: log.logger(),
+				})
+				require.NoError(t, err)
+				end := run(t, sender)
+				if corrected > 0 {
+					time.Sleep(corrected)
+					m.by.Store(0)
+				}
+				time.Sleep(notify.DefaultKeepFor - max(corrected, 0))
+				assert.NotContains(t, log.String(), "given up")
+				tries := r.all()
+				assert.Less(t, time.Since(tries[len(tries)-1].at), 2*time.Hour, "it is tried until then")
+				time.Sleep(3 * time.Hour)
+				end()
+				assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
+				left, err := m.ClaimNotices(t.Context(), 1, 0)
+				require.NoError(t, err)
+				assert.Empty(t, left)
+			})
+		}
+	}
+	bubble(t, "and it is told a minute after its receiver is back", func(t *testing.T) {
+		m, r := newWrongClock(year), &receiver{}
+		e := golden(t, "cancel")
+		require.NoError(t, m.Append(t.Context(), e))
+		r.answersWith(500)
+		sender, err := notify.New(m, m, notify.Config{URL: hook, Secrets: []string{secret}, Transport: r})
+		require.NoError(t, err)
+		_, err = sender.Deliver(t.Context())
+		require.Error(t, err)
+		m.by.Store(0)
+		r.answersWith(0)
+		time.Sleep(time.Minute)
+		_, err = sender.Deliver(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{e.ID}, r.ids())
+	})
+	bubble(t, "one that is to be kept for ever is", func(t *testing.T) {
+		b, r := &box{}, &receiver{}
+		b.stop(t, "r")
+		r.answersWith(500)
+		end := run(t, newSender(t, b, r, func(c *notify.Config) { c.KeepFor, c.Poll = watchdog.NoLimit, time.Hour }))
+		time.Sleep(60 * 24 * time.Hour)
+		end()
+		assert.Equal(t, 1, b.left())
+	})
 }
