@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -95,12 +94,6 @@ func timed(name string, limit float64, used time.Duration) bar {
 	return b
 }
 
-// moving has the script move a bar.
-func (b bar) moving(limit float64, since time.Time) bar {
-	b.Limit, b.Since = limit, since
-	return b
-}
-
 func percent(part, whole float64) float64 {
 	return math.Round(min(max(part/whole, 0), 1)*1000) / 10
 }
@@ -118,9 +111,7 @@ func barsOf(s session.Session, state session.State, now time.Time) []bar {
 		bars = append(bars, idle(s, state, now))
 	}
 	for _, spent := range state.Spent {
-		if spent.Limit != story.LoopLimit { // in rows of programs before this one
-			bars = append(bars, counted(spent))
-		}
+		bars = append(bars, counted(spent))
 	}
 	for i := range bars {
 		bars[i].setLevel()
@@ -128,9 +119,11 @@ func barsOf(s session.Session, state session.State, now time.Time) []bar {
 	return bars
 }
 
-// moved is the bar of a limit that began at an instant.
+// moved is the bar of a limit that began at an instant, which the script moves.
 func moved(name string, limit float64, since, now time.Time) bar {
-	return timed(name, limit, now.Sub(since)).moving(limit, since)
+	b := timed(name, limit, now.Sub(since))
+	b.Limit, b.Since = limit, since
+	return b
 }
 
 func wallClock(s session.Session, state session.State, now time.Time) bar {

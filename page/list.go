@@ -162,7 +162,9 @@ func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error)
 	if f.After != "" {
 		view.Newest = f.link(1, "")
 	}
-	view.countStates()
+	for _, state := range states {
+		view.Choices = append(view.Choices, choice{state, view.counts[state], slices.Contains(view.States, state)})
+	}
 	view.addPage(arrange(view.shown, f.Sort, view.Now), p.cfg.Rows)
 	return view, nil
 }
@@ -184,13 +186,6 @@ func (v *listView) add(found session.ListPage) {
 		if v.wants(state) {
 			v.shown = append(v.shown, item{Session: s})
 		}
-	}
-}
-
-// countStates has a choice for each state.
-func (v *listView) countStates() {
-	for _, state := range states {
-		v.Choices = append(v.Choices, choice{state, v.counts[state], slices.Contains(v.States, state)})
 	}
 }
 

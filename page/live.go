@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -138,7 +139,7 @@ func (l *live) hurry() {
 
 // run looks at the sessions until ctx ends.
 func (l *live) run(ctx context.Context) {
-	seen := newLooker(l.page)
+	seen := &looker{page: l.page, seen: map[string]seen{}, first: true}
 	for ctx.Err() == nil {
 		began := time.Now()
 		fresh, told := l.begin(ctx)
@@ -190,11 +191,15 @@ func (l *live) send(ctx context.Context, fresh []*reader, changes frame, seen *l
 			continue // it has seen all of it
 		}
 		if present == nil {
-			present = seen.present(changes).event(l.frameID())
+			all := frame{Now: changes.Now, All: true, Present: seen.versions(), More: seen.more, Trouble: seen.down}
+			present = all.event(l.frameID())
 		}
 		l.put(r, present)
 	}
 }
+
+// frameID names the last frame that was sent. The caller holds the mutex.
+func (l *live) frameID() string { return l.started + "-" + strconv.Itoa(l.frames) }
 
 // put puts a frame in line for a reader, and drops one that does not take them. The caller holds the mutex.
 func (l *live) put(r *reader, text []byte) {

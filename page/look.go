@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -36,8 +35,6 @@ type seen struct {
 	quiet   time.Time
 	turns   time.Time // when its row shows another limit
 }
-
-func newLooker(p *Page) *looker { return &looker{page: p, seen: map[string]seen{}, first: true} }
 
 // A frame is what all readers are sent.
 type frame struct {
@@ -80,9 +77,6 @@ func (f frame) event(id string) []byte {
 	b.WriteString("\n\n")
 	return b.Bytes()
 }
-
-// frameID names the last frame that was sent. The caller holds the mutex.
-func (l *live) frameID() string { return l.started + "-" + strconv.Itoa(l.frames) }
 
 // look lists the live sessions and returns what has changed since the look before.
 func (k *looker) look(ctx context.Context, told []string) (f frame) {
@@ -189,11 +183,6 @@ func (f *frame) add(p *Page, s session.Session, now time.Time) {
 		}
 	}
 	f.Rows = append(f.Rows, drawn)
-}
-
-// present is the present state.
-func (k *looker) present(changes frame) frame {
-	return frame{Now: changes.Now, All: true, Present: k.versions(), More: k.more, Trouble: k.down}
 }
 
 func (k *looker) versions() map[string]string {

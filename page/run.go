@@ -96,19 +96,7 @@ func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) err
 	if !able {
 		return nil
 	}
-	all, err := feed.Layers(ctx, r.RunID)
-	if err != nil {
-		return err
-	}
-	all, r.MoreLayers = story.PageOfLayers(all, after)
-	for _, runID := range all {
-		events, err := p.readEvents(ctx, runID)
-		if err != nil {
-			return err
-		}
-		r.Layers = append(r.Layers, story.Record{RunID: runID, Parent: r.RunID, Events: events})
-	}
-	return nil
+	return r.ReadLayers(ctx, feed, after)
 }
 
 // tell fills in the story, and what is drawn of it.

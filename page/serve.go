@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -102,17 +101,19 @@ func serveFile(w http.ResponseWriter, r *http.Request, query url.Values) {
 
 // serveView serves one of the pages for people, or an error that there already is.
 func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Values, err error) {
-	var name string
-	var view any
+	name, view, status := "", any(nil), http.StatusOK
 	if err == nil {
 		name, view, err = p.view(r.Context(), query)
 	}
-	status := http.StatusOK
 	if err != nil {
-		name, view, status = "error", p.viewError(r, err), http.StatusServiceUnavailable
-		if known := (*httpError)(nil); errors.As(err, &known) {
-			status = known.status
+		known := &httpError{
+			http.StatusServiceUnavailable,
+			"The database does not answer. The log of this server says why. Reload the page to try again.",
 		}
+		if !errors.As(err, &known) { // what a store says can have an address or a name in it that is not for readers
+			p.logger().WarnContext(r.Context(), "a page has no data", "error", err)
+		}
+		name, view, status = "error", errorView{p.frame("", "Error"), known.text}, known.status
 	}
 	var text bytes.Buffer
 	if err := templates().ExecuteTemplate(&text, name, view); err != nil {
@@ -126,21 +127,21 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 
 // view returns the page that a query names, with the name of its template.
 func (p *Page) view(ctx context.Context, query url.Values) (name string, view any, err error) {
-	ask := func(name string, view func(context.Context) (any, error)) (string, any, error) {
-		made, err := asked(ctx, view)
-		return name, made, err
-	}
-	switch {
-	case query.Has("run"):
-		return ask("run", func(ctx context.Context) (any, error) {
+	view, err = asked(ctx, func(ctx context.Context) (any, error) {
+		switch {
+		case query.Has("run"):
+			name = "run"
 			return p.viewRun(ctx, query.Get("run"), query.Get("layers"))
-		})
-	case query.Get("view") == "sweeper":
-		return ask("sweeper", func(ctx context.Context) (any, error) { return p.viewSweeper(ctx) })
-	case query.Has("view"):
-		return "", nil, &httpError{http.StatusNotFound, "There is no such page."}
-	}
-	return ask("list", func(ctx context.Context) (any, error) { return p.viewList(ctx, query) })
+		case query.Get("view") == "sweeper":
+			name = "sweeper"
+			return p.viewSweeper(ctx)
+		case query.Has("view"):
+			return nil, &httpError{http.StatusNotFound, "There is no such page."}
+		}
+		name = "list"
+		return p.viewList(ctx, query)
+	})
+	return name, view, err
 }
 
 // write writes a response with its length.
@@ -158,16 +159,6 @@ type errorView struct {
 	Text string
 }
 
-// viewError says what a reader can do. What a store says can have an address or a name in it that is not for readers.
-func (p *Page) viewError(r *http.Request, err error) errorView {
-	view := errorView{p.frame("", "Error"), err.Error()}
-	if known := (*httpError)(nil); !errors.As(err, &known) {
-		p.logger().WarnContext(r.Context(), "a page has no data", "error", err)
-		view.Text = "The database does not answer. The log of this server says why. Reload the page to try again."
-	}
-	return view
-}
-
 // A frameView is what all pages have around them.
 type frameView struct {
 	Site, Title, Here string
@@ -176,15 +167,6 @@ type frameView struct {
 
 func (p *Page) frame(here, title string) frameView {
 	return frameView{Site: p.cfg.Title, Title: title, Here: here}
-}
-
-// read returns the text of an embedded file, which is there.
-func read(name string) []byte {
-	text, err := fs.ReadFile(assets, "assets/"+name)
-	if err != nil {
-		panic(err) // the file is not in the binary: no program without it passes a test
-	}
-	return text
 }
 
 // hosts are the names that are answered, as hostName returns them; nil for any.
@@ -281,7 +263,10 @@ var files = sync.OnceValue(func() map[string]file {
 })
 
 func newFile(name, kind string) file {
-	text := read(name)
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // the file is not in the binary: no program without it passes a test
+	}
 	sum := sha256.Sum256(text)
 	return file{kind, hex.EncodeToString(sum[:6]), text}
 }

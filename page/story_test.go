@@ -213,7 +213,6 @@ func TestBars(t *testing.T) {
 			[]string{`class="reserve" y="7" width="10"`, `"limit reserve"`, "<b>0.50</b> of 5.50 EUR"}},
 		"a reserve of more than all": {0, session.State{Spent: []session.Spent{{Limit: "tokens", Allowed: 100, Reserve: 300}}},
 			[]string{`class="reserve" y="7" width="100"`}},
-		"a loop is no count":     {0, session.State{Spent: []session.Spent{{Limit: "loop", Used: 3}}}, []string{"no limit is known", "!limit spent"}},
 		"a count above its most": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 18, Allowed: 10}}}, []string{`"limit spent"`, "<b>0</b>"}},
 		"a limit of none":        {0, session.State{Spent: []session.Spent{{Limit: "turns"}}}, []string{`"limit spent"`}},
 		"large counts":           {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 1, Allowed: 2_000_000}}}, []string{"<b>1.99M</b> of 2M"}},

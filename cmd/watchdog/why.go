@@ -86,7 +86,7 @@ func readStory(ctx context.Context, db database, runID string) (s story.Story, e
 	default:
 		return s, rowErr
 	}
-	if err := readLayers(ctx, db, &r); err != nil {
+	if err := r.ReadLayers(ctx, db, ""); err != nil {
 		return s, err
 	}
 	now, err := databaseTime(ctx, db)
@@ -98,22 +98,6 @@ func readStory(ctx context.Context, db database, runID string) (s story.Story, e
 		s.Others = append(s.Others, story.Other{At: now, Type: "session row", Problem: rowErr.Error()})
 	}
 	return s, nil
-}
-
-func readLayers(ctx context.Context, db database, r *story.Record) error {
-	layers, err := db.Layers(ctx, r.RunID)
-	if err != nil {
-		return err
-	}
-	layers, r.MoreLayers = story.PageOfLayers(layers, "")
-	for _, id := range layers {
-		events, err := db.Read(ctx, watchdog.AggregateType, id)
-		if err != nil {
-			return err
-		}
-		r.Layers = append(r.Layers, story.Record{RunID: id, Parent: r.RunID, Events: events})
-	}
-	return nil
 }
 
 // databaseTime is by the clock that the times of sessions are by.

@@ -270,19 +270,9 @@ func directive(kind string) string { return strings.ToUpper(kind) }
 
 // reset notes that the requests with the events of these IDs do not count any more.
 func (t *teller) reset(ids []string, at time.Time) {
-	if t.resets == nil {
-		t.resets = map[string]time.Time{}
-	}
 	for _, id := range ids {
 		if id != "" {
 			t.resets[id] = at
 		}
-	}
-}
-
-// voidOf marks the requests whose events do not count any more.
-func voidOf(asked []Request, resets map[string]time.Time) {
-	for i := range asked {
-		asked[i].voidAt, asked[i].Void = resets[asked[i].id]
 	}
 }

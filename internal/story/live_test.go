@@ -81,31 +81,6 @@ func TestOfReal(t *testing.T) {
 	})
 }
 
-func TestPageOfLayers(t *testing.T) {
-	var all []string
-	for i := range 2*story.MaxLayers + 1 {
-		all = append(all, fmt.Sprintf("s-1/%03d", i))
-	}
-	for name, page := range map[string]struct {
-		of    []string
-		after string
-		read  []string
-		more  int
-	}{
-		"none":                  {nil, "", nil, 0},
-		"as many as are read":   {all[:story.MaxLayers], "", all[:story.MaxLayers], 0},
-		"one more":              {all[:story.MaxLayers+1], "", all[:story.MaxLayers], 1},
-		"the second page":       {all, all[story.MaxLayers-1], all[story.MaxLayers : 2*story.MaxLayers], 1},
-		"the last one":          {all, all[2*story.MaxLayers-1], all[2*story.MaxLayers:], 0},
-		"after the last":        {all, all[2*story.MaxLayers], []string{}, 0},
-		"after what is no more": {all[:3], "s-1/000x", all[1:3], 0},
-	} {
-		read, more := story.PageOfLayers(page.of, page.after)
-		assert.Equal(t, page.read, read, name)
-		assert.Equal(t, page.more, more, name)
-	}
-}
-
 // TestLayersOfBefore checks that a layer that ended in the window before is not told of the present one.
 func TestLayersOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

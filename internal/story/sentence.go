@@ -18,19 +18,12 @@ func Sentence(e watchdog.Event) string {
 	if problem != "" {
 		return fmt.Sprintf("event %s: %s", e.Type, problem)
 	}
-	t := teller{Story: Story{StartedAt: time.Time(w.SessionStartedAt)}}
+	t := newTeller(Story{StartedAt: time.Time(w.SessionStartedAt)}, nil)
 	if problem := t.take(e); problem != "" {
 		return fmt.Sprintf("event %s: %s", e.Type, problem)
 	}
-	switch {
-	case len(t.Asked) > 0:
-		return t.Asked[0].String()
-	case len(t.Extensions) > 0:
-		return t.Extensions[0].String()
-	case len(t.Overruns) > 0:
-		return t.Overruns[0].String()
-	case len(t.Interrupts) > 0:
-		return "interrupted by " + t.Interrupts[0].Signal
+	if moments := t.Moments(); len(moments) > 0 && len(t.Holds) == 0 {
+		return moments[0].What
 	}
 	return t.sentenceOfKind(e, w)
 }
@@ -44,7 +37,7 @@ func OfFailure(e watchdog.Event) (failed bool) {
 }
 
 // sentenceOfKind says an event that needs more than its payload.
-func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) string {
+func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) (said string) {
 	switch e.Type {
 	case watchdog.EventCancel, watchdog.EventComplete:
 		t.current = currentWindow([]watchdog.Event{e}, fold.WindowID{Parent: w.Parent, Fresh: w.Window}, time.Time{})
@@ -55,15 +48,13 @@ func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) string {
 	case watchdog.EventHold:
 		return fmt.Sprintf("hold %q stops the wall clock for at most %v", t.Holds[0].Key, t.Holds[0].Cap)
 	case watchdog.EventRelease:
-		var p record.Release
-		_ = with(e, func(read *record.Release) { p = *read })
-		return fmt.Sprintf("hold %q released", p.Hold)
-	case watchdog.EventWarning:
-		var p record.Trip // the decision that an event of its own carries out
-		_ = with(e, func(read *record.Trip) { p = *read })
-		return "decision: " + requestOfTrip(e, &p).String()
+		_ = with(e, func(p *record.Release) { said = fmt.Sprintf("hold %q released", p.Hold) })
+	case watchdog.EventWarning: // the decision that an event of its own carries out
+		_ = with(e, func(p *record.Trip) { said = "decision: " + requestOfTrip(e, p).String() })
+	default:
+		said = plainKinds[e.Type]
 	}
-	return plainKinds[e.Type]
+	return said
 }
 
 var plainKinds = map[string]string{

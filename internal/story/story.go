@@ -1,6 +1,7 @@
 package story
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -29,16 +30,27 @@ type Record struct {
 // MaxLayers is how many layers are read for a story, each with a query of its own. There may be thousands.
 const MaxLayers = 32
 
-// PageOfLayers returns which of a run's layers to read, and how many there are after those: of the sorted IDs, the
-// first that come after one, all of them after an empty one.
-func PageOfLayers(sorted []string, after string) (read []string, more int) {
-	from, found := slices.BinarySearch(sorted, after)
+// ReadLayers reads the layers of the run: of the sorted IDs the first that come after one, all of them after an empty
+// one.
+func (r *Record) ReadLayers(ctx context.Context, feed watchdog.FeedStore, after string) error {
+	rest, err := feed.Layers(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	from, found := slices.BinarySearch(rest, after)
 	if found {
 		from++
 	}
-	rest := sorted[from:]
-	more = max(len(rest)-MaxLayers, 0)
-	return rest[:len(rest)-more], more
+	rest = rest[from:]
+	r.MoreLayers = max(len(rest)-MaxLayers, 0)
+	for _, runID := range rest[:len(rest)-r.MoreLayers] {
+		events, err := feed.Read(ctx, watchdog.AggregateType, runID)
+		if err != nil {
+			return err
+		}
+		r.Layers = append(r.Layers, Record{RunID: runID, Parent: r.RunID, Events: events})
+	}
+	return nil
 }
 
 // A State is where a run stands.
