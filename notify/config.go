@@ -73,7 +73,12 @@ func (c Config) withDefaults() Config {
 // secrets, which only [New] reads. It has no more of the URL than its host.
 func (c Config) Validate() error {
 	_, badURL := c.target()
-	if flaw := errors.Join(c.withDefaults().flaw(), badURL); flaw != nil {
+	return invalid(c.withDefaults().flaw(), badURL)
+}
+
+// invalid joins what is wrong with a config, nil if nothing is.
+func invalid(flaws ...error) error {
+	if flaw := errors.Join(flaws...); flaw != nil {
 		return fmt.Errorf("%w sender config: %w", watchdog.ErrInvalid, flaw)
 	}
 	return nil
@@ -81,19 +86,15 @@ func (c Config) Validate() error {
 
 // flaw says what is wrong with a config that has its defaults.
 func (c Config) flaw() error {
-	flaw := ""
 	switch {
 	case c.KeepFor < LeastKeepFor:
-		flaw = fmt.Sprintf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
+		return fmt.Errorf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
 	case c.Poll < 0:
-		flaw = fmt.Sprintf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
+		return fmt.Errorf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
 	case c.Timeout < 0 || c.Timeout == watchdog.NoLimit:
-		flaw = fmt.Sprintf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
+		return fmt.Errorf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
 	case c.Parallel < 0 || c.Parallel > maxParallel:
-		flaw = fmt.Sprintf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
-	}
-	if flaw != "" {
-		return errors.New(flaw)
+		return fmt.Errorf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package notify
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -45,8 +44,8 @@ func New(outbox session.Outbox, events watchdog.EventStore, cfg Config) (*Sender
 	var badURL, badSecret error
 	s.target, badURL = s.cfg.target()
 	s.keys, badSecret = s.cfg.readKeys()
-	if flaw := errors.Join(s.cfg.flaw(), badURL, badSecret); flaw != nil {
-		return nil, fmt.Errorf("%w sender config: %w", watchdog.ErrInvalid, flaw)
+	if err := invalid(s.cfg.flaw(), badURL, badSecret); err != nil {
+		return nil, err
 	}
 	s.transport, s.own = s.cfg.newTransport()
 	return s, nil

@@ -1,8 +1,6 @@
 package notify
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -175,8 +173,8 @@ func readSecrets(path string) (secrets []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if line := strings.TrimSpace(lines.Text()); line != "" {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" {
 			secrets = append(secrets, line)
 		}
 	}

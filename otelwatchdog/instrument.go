@@ -47,7 +47,11 @@ func New(cfg Config) (*Instrument, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 	}
-	i := &Instrument{tracer: cfg.TracerProvider.Tracer(scope)}
+	i := &Instrument{
+		tracer:  cfg.TracerProvider.Tracer(scope),
+		spend:   spend{live: map[*watchdog.Watchdog]bool{}, ended: map[series]int64{}},
+		reasons: reasons{met: map[watchdog.StopReason]struct{}{}},
+	}
 	meter := cfg.MeterProvider.Meter(scope)
 	var errs [4]error
 	i.metrics, errs[0] = newMetrics(meter)
@@ -220,13 +224,13 @@ func (w *Watchdog) end() (*watchdog.Stop, string) {
 	var interruption *watchdog.Interruption
 	switch {
 	case errors.As(cause, &stop) && stop.RunID == w.ID():
-		return stop, endStopped
+		return stop, "stopped"
 	case errors.As(cause, &interruption) && interruption.RunID == w.ID():
-		return nil, endInterrupted
+		return nil, "interrupted"
 	case errors.Is(cause, watchdog.ErrClosed) && !errors.Is(context.Cause(w.parent), watchdog.ErrClosed):
-		return nil, endClosed
+		return nil, "closed"
 	}
-	return nil, endParent
+	return nil, "parent"
 }
 
 // trip records a trip.

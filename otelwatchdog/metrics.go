@@ -67,10 +67,8 @@ var durations = []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_
 
 // passes measures the sweepers.
 type passes struct {
-	checks   metric.Int64Counter
 	duration metric.Float64Histogram
 	behind   metric.Int64Gauge
-	hostLost metric.Int64Counter
 	// tallies are the counters of the outcome of passes.
 	tallies [len(tallies)]metric.Int64Counter
 }
@@ -78,36 +76,36 @@ type passes struct {
 // tallies lists the counts of a pass.
 var tallies = [...]struct {
 	name, unit, description string
-	of                      func(sweep.Tally) int
+	of                      func(sweep.Pass) int
 }{
-	{"watchdog.sessions.checked", "{session}", "Sessions that were judged.", func(t sweep.Tally) int { return t.Checked }},
+	{"watchdog.checks.total", "{pass}", "Passes of the sweepers.", func(sweep.Pass) int { return 1 }},
+	{"watchdog.sessions.checked", "{session}", "Sessions that were judged.", func(p sweep.Pass) int { return p.Checked }},
 	{"watchdog.sessions.found", "{session}", "Judged sessions that are stalled.",
-		func(t sweep.Tally) int { return t.Found }},
+		func(p sweep.Pass) int { return p.Found }},
 	{"watchdog.sessions.canceled", "{session}", "Stalled sessions that were cancelled.",
-		func(t sweep.Tally) int { return t.Cancelled }},
+		func(p sweep.Pass) int { return p.Cancelled }},
+	{"watchdog.sessions.host_lost", "{session}", "Cancelled sessions whose process was found dead or cut off.", hostsLost},
 	{"watchdog.sessions.spared", "{session}", "Stalled sessions that woke up or ended before their cancel.",
-		func(t sweep.Tally) int { return t.Spared }},
+		func(p sweep.Pass) int { return p.Spared }},
 	{"watchdog.sessions.failed", "{session}", "Stalled sessions that could not be warned or cancelled.",
-		func(t sweep.Tally) int { return t.Failed }},
+		func(p sweep.Pass) int { return p.Failed }},
 	{"watchdog.sessions.warned", "{session}", "Stalled sessions that were warned first.",
-		func(t sweep.Tally) int { return t.Warned }},
+		func(p sweep.Pass) int { return p.Warned }},
 	{"watchdog.sessions.resumed", "{session}", "Starts of cancelled sessions that succeeded.",
-		func(t sweep.Tally) int { return t.Resumed }},
+		func(p sweep.Pass) int { return p.Resumed }},
 	{"watchdog.sessions.end_stored", "{session}", "Sessions that had ended before, which only their rows did not say.",
-		func(t sweep.Tally) int { return t.EndStored }},
+		func(p sweep.Pass) int { return p.EndStored }},
 	{"watchdog.leases.expired", "{lease}", "Processes that were found dead or cut off.",
-		func(t sweep.Tally) int { return t.LeasesExpired }},
-	{"watchdog.errors.total", "{error}", "Errors in passes.", func(t sweep.Tally) int { return t.Errors }},
+		func(p sweep.Pass) int { return p.LeasesExpired }},
+	{"watchdog.errors.total", "{error}", "Errors in passes.", func(p sweep.Pass) int { return p.Errors }},
 }
 
 // Pass measures a pass of a sweeper: use it as [sweep.Config].OnPass. The counts of several sweepers are added.
 func (i *Instrument) Pass(p sweep.Pass) {
 	ctx := context.Background()
-	i.passes.checks.Add(ctx, 1)
 	for n, tally := range tallies {
-		i.passes.tallies[n].Add(ctx, int64(tally.of(p.Tally)))
+		i.passes.tallies[n].Add(ctx, int64(tally.of(p)))
 	}
-	i.passes.hostLost.Add(ctx, hostsLost(p.Cases))
 	i.passes.duration.Record(ctx, milliseconds(p.Duration))
 	if p.Err == nil { // else it may not have seen the leases
 		i.passes.behind.Record(ctx, int64(p.Behind))
@@ -115,8 +113,8 @@ func (i *Instrument) Pass(p sweep.Pass) {
 }
 
 // hostsLost counts the cases that were cancelled because their process died.
-func hostsLost(cases []sweep.Case) (n int64) {
-	for _, c := range cases {
+func hostsLost(p sweep.Pass) (n int) {
+	for _, c := range p.Cases {
 		if c.Handling == sweep.CaseCancelled && c.Reason() == watchdog.SessionHostLost {
 			n++
 		}
@@ -125,20 +123,16 @@ func hostsLost(cases []sweep.Case) (n int64) {
 }
 
 func newPasses(meter metric.Meter) (p passes, err error) {
-	var errs [len(tallies) + 4]error
+	var errs [len(tallies) + 2]error
 	for n, tally := range tallies {
 		p.tallies[n], errs[n] = meter.Int64Counter(tally.name,
 			metric.WithUnit(tally.unit), metric.WithDescription(tally.description))
 	}
-	p.checks, errs[len(tallies)] = meter.Int64Counter("watchdog.checks.total",
-		metric.WithUnit("{pass}"), metric.WithDescription("Passes of the sweepers."))
-	p.duration, errs[len(tallies)+1] = meter.Float64Histogram("watchdog.duration.ms",
+	p.duration, errs[len(tallies)] = meter.Float64Histogram("watchdog.duration.ms",
 		metric.WithUnit("ms"), metric.WithDescription("How long a pass took."),
 		metric.WithExplicitBucketBoundaries(durations...))
-	p.behind, errs[len(tallies)+2] = meter.Int64Gauge("watchdog.sessions.behind", metric.WithUnit("{session}"),
+	p.behind, errs[len(tallies)+1] = meter.Int64Gauge("watchdog.sessions.behind", metric.WithUnit("{session}"),
 		metric.WithDescription("Sessions whose run woke up, and whose row its process cannot write."))
-	p.hostLost, errs[len(tallies)+3] = meter.Int64Counter("watchdog.sessions.host_lost", metric.WithUnit("{session}"),
-		metric.WithDescription("Cancelled sessions whose process was found dead or cut off."))
 	return p, errors.Join(errs[:]...)
 }
 
@@ -240,9 +234,6 @@ func (s *spend) register(meter metric.Meter) error {
 func (s *spend) begin(wd *watchdog.Watchdog, layer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live == nil {
-		s.live, s.ended = map[*watchdog.Watchdog]bool{}, map[series]int64{}
-	}
 	s.live[wd] = layer
 }
 
