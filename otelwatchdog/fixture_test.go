@@ -45,6 +45,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
 }
 
+// bubble runs a subtest in a bubble.
+func bubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
 	f := &fixture{

@@ -77,35 +77,11 @@ func TestPass(t *testing.T) {
 			f.instrument.Pass(sweep.Pass{Behind: behind})
 			require.EqualValues(t, behind, f.count("watchdog.sessions.behind"))
 		}
-		f.instrument.Pass(sweep.Pass{Err: errBroken})
+		f.instrument.Pass(sweep.Pass{Err: errors.New("broken")})
 		require.EqualValues(t, 3, f.count("watchdog.sessions.behind"))
 		f.instrument.Pass(sweep.Pass{})
 		require.Zero(t, f.count("watchdog.sessions.behind"))
 	})
-	t.Run("a sweeper exports each of its passes", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			failing := brokenDatabase{}
-			sweeper, err := sweep.New(failing, failing, sweep.Config{OnPass: f.instrument.Pass, Logger: quiet})
-			require.NoError(t, err)
-			_, err = sweeper.Sweep(context.Background())
-			require.ErrorIs(t, err, errBroken)
-			require.EqualValues(t, 1, f.count("watchdog.checks.total"))
-			require.EqualValues(t, 1, f.count("watchdog.errors.total"))
-		})
-	})
-}
-
-var errBroken = errors.New("broken")
-
-// brokenDatabase is a database that fails.
-type brokenDatabase struct{}
-
-func (brokenDatabase) Stalled(context.Context, session.Query) (session.Page, error) {
-	return session.Page{}, errBroken
-}
-
-func (brokenDatabase) Cancel(context.Context, session.Session, session.CancelRequest) (session.Outcome, error) {
-	return "", errBroken
 }
 
 // TestCommand checks that the trips of commands are measured.

@@ -90,6 +90,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	})
 }
 
+// bubble runs a subtest in a bubble.
+func bubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 func (f *fixture) must(err error) {
 	f.Helper()
 	require.NoError(f, err)

@@ -231,32 +231,30 @@ func TestRogueStores(t *testing.T) {
 		"one that never answers, whatever its context says": {func(over chan struct{}) { <-over }, 7 * time.Second},
 		"one that panics": {func(chan struct{}) { panic(secret) }, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.begin("s-1", "worker-1", 0, session.State{})
-				over := make(chan struct{})
-				bad := rogue{f.db, func() { store.do(over) }}
-				f.cfg.Sessions, f.cfg.Events = bad, bad
-				for _, query := range []string{"", "?run=s-1", "?view=sweeper", "?state=ended"} {
-					began := time.Now()
-					w := f.get(query)
-					assert.Equal(t, http.StatusServiceUnavailable, w.Code, query)
-					assert.Contains(t, w.Body.String(), "The database does not answer.")
-					assert.LessOrEqual(t, time.Since(began), store.bound, query)
-				}
-				r := f.join("")
-				time.Sleep(10 * time.Second)
-				got := r.events()
-				require.NotEmpty(t, got)
-				assert.True(t, got[0].Trouble)
+		bubble(t, name, func(f *fixture) {
+			f.begin("s-1", "worker-1", 0, session.State{})
+			over := make(chan struct{})
+			bad := rogue{f.db, func() { store.do(over) }}
+			f.cfg.Sessions, f.cfg.Events = bad, bad
+			for _, query := range []string{"", "?run=s-1", "?view=sweeper", "?state=ended"} {
 				began := time.Now()
-				require.NoError(t, f.page().Close())
-				assert.LessOrEqual(t, time.Since(began), 2*time.Second)
-				<-r.done
-				assert.NotContains(t, f.log.String(), secret, "what a panic says may be a secret")
-				close(over)
-				synctest.Wait()
-			})
+				w := f.get(query)
+				assert.Equal(f, http.StatusServiceUnavailable, w.Code, query)
+				assert.Contains(f, w.Body.String(), "The database does not answer.")
+				assert.LessOrEqual(f, time.Since(began), store.bound, query)
+			}
+			r := f.join("")
+			time.Sleep(10 * time.Second)
+			got := r.events()
+			require.NotEmpty(f, got)
+			assert.True(f, got[0].Trouble)
+			began := time.Now()
+			require.NoError(f, f.page().Close())
+			assert.LessOrEqual(f, time.Since(began), 2*time.Second)
+			<-r.done
+			assert.NotContains(f, f.log.String(), secret, "what a panic says may be a secret")
+			close(over)
+			synctest.Wait()
 		})
 	}
 }

@@ -40,21 +40,17 @@ func TestHostileQueries(t *testing.T) {
 		assert.Zero(t, f.db.takeLists())
 		assert.Empty(t, f.log.String())
 	})
-	t.Run("the longest names have room", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			long := strings.Repeat("界", watchdog.MaxAggregateID)
-			f.begin(long, long, 0, session.State{})
-			assert.Contains(t, f.shown(runQuery(long)+"&layers="+url.QueryEscape(long)), long)
-			assert.Contains(t, f.shown("?state=running&host="+url.QueryEscape(long)), long)
-		})
+	bubble(t, "the longest names have room", func(f *fixture) {
+		long := strings.Repeat("界", watchdog.MaxAggregateID)
+		f.begin(long, long, 0, session.State{})
+		assert.Contains(f, f.shown(runQuery(long)+"&layers="+url.QueryEscape(long)), long)
+		assert.Contains(f, f.shown("?state=running&host="+url.QueryEscape(long)), long)
 	})
-	t.Run("what is no query is passed over", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.begin("s-1", "worker-1", 0, session.State{})
-			for _, query := range []string{"?%zz", "?;", "?a;b=c", "?=", "?&&&", "?run%3Ds-2", "?RUN=s-2", "?constructor=1", "?host=&host=x"} {
-				assert.Contains(t, f.shown(query), "s-1", query)
-			}
-		})
+	bubble(t, "what is no query is passed over", func(f *fixture) {
+		f.begin("s-1", "worker-1", 0, session.State{})
+		for _, query := range []string{"?%zz", "?;", "?a;b=c", "?=", "?&&&", "?run%3Ds-2", "?RUN=s-2", "?constructor=1", "?host=&host=x"} {
+			assert.Contains(f, f.shown(query), "s-1", query)
+		}
 	})
 }
 

@@ -21,19 +21,17 @@ import (
 
 func TestStories(t *testing.T) {
 	inRun := func(name string, events func(f *fixture, start time.Time), want ...string) {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				start := time.Now()
-				events(f, start)
-				text := f.shown("?run=s-1")
-				for _, part := range want {
-					if absent, not := strings.CutPrefix(part, "!"); not {
-						assert.NotContains(t, text, absent)
-					} else {
-						assert.Contains(t, text, part)
-					}
+		bubble(t, name, func(f *fixture) {
+			start := time.Now()
+			events(f, start)
+			text := f.shown("?run=s-1")
+			for _, part := range want {
+				if absent, not := strings.CutPrefix(part, "!"); not {
+					assert.NotContains(f, text, absent)
+				} else {
+					assert.Contains(f, text, part)
 				}
-			})
+			}
 		})
 	}
 	cancel := func(f *fixture, start time.Time, fields string) {
@@ -218,34 +216,28 @@ func TestBars(t *testing.T) {
 		"large counts":           {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 1, Allowed: 2_000_000}}}, []string{"<b>1.99M</b> of 2M"}},
 		"a limit for ever":       {0, session.State{WallClock: 1e300}, []string{`class="left" width="100"`}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.begin("s-1", "h", bar.age, bar.state)
-				text := f.shown("")
-				for _, part := range bar.want {
-					if absent, not := strings.CutPrefix(part, "!"); not {
-						assert.NotContains(t, text, absent)
-					} else {
-						assert.Contains(t, text, part)
-					}
+		bubble(t, name, func(f *fixture) {
+			f.begin("s-1", "h", bar.age, bar.state)
+			text := f.shown("")
+			for _, part := range bar.want {
+				if absent, not := strings.CutPrefix(part, "!"); not {
+					assert.NotContains(f, text, absent)
+				} else {
+					assert.Contains(f, text, part)
 				}
-			})
+			}
 		})
 	}
-	t.Run("of another program's state there is none", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"wall_clock_seconds":"x"}`)})
-			f.must(err)
-			assert.Contains(t, f.shown(""), "no limit is known")
-		})
+	bubble(t, "of another program's state there is none", func(f *fixture) {
+		_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"wall_clock_seconds":"x"}`)})
+		f.must(err)
+		assert.Contains(f, f.shown(""), "no limit is known")
 	})
-	t.Run("a run without a lease is silent since its last event", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":100}`)})
-			f.must(err)
-			time.Sleep(30 * time.Second)
-			assert.Contains(t, f.shown(""), `class="left" width="70"`)
-		})
+	bubble(t, "a run without a lease is silent since its last event", func(f *fixture) {
+		_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":100}`)})
+		f.must(err)
+		time.Sleep(30 * time.Second)
+		assert.Contains(f, f.shown(""), `class="left" width="70"`)
 	})
 }
 
