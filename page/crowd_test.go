@@ -25,9 +25,7 @@ import (
 // that there are others.
 func TestManyEvents(t *testing.T) {
 	burst := func(f *fixture, n int) sent {
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		for i := range n + 1 {
 			f.must(f.db.Append(f.Context(), watchdog.Event{
 				ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprintf("s-%06d", i), Type: watchdog.EventRetry,
@@ -73,9 +71,7 @@ func TestCrowd(t *testing.T) {
 		for _, r := range all {
 			assert.True(t, r.gone())
 		}
-		good := f.join("")
-		defer good.leave()
-		time.Sleep(time.Second)
+		good := f.watch()
 		assert.Len(t, good.events(), 1)
 		f.db.takeLists()
 		time.Sleep(10 * time.Second)
@@ -87,9 +83,7 @@ func TestCrowd(t *testing.T) {
 func TestReconnects(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.fleet()
-		other := f.join("")
-		defer other.leave()
-		time.Sleep(time.Second)
+		other := f.watch()
 		known := other.events()[0].ID
 		for _, last := range append(hostile, "", "0", "-1", known+"0", strings.ToUpper(known)+"x", strings.Repeat("9", 1<<20), "\r\nid: x", "\x00") {
 			r := f.join(last)
@@ -155,9 +149,7 @@ func TestClockBack(t *testing.T) {
 			f.fleet()
 			start := time.Now()
 			f.event("s-build", watchdog.EventWarning, start.Add(time.Hour), `"reason":"wall_clock","fraction":0.8`)
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Second)
+			r := f.watch()
 			db.by.Store(int64(by))
 			time.Sleep(time.Minute)
 			told := map[string]int{}

@@ -258,7 +258,15 @@ type reader struct {
 	deadline time.Time
 }
 
-// join connects a reader that had a frame before.
+// watch connects a reader that has got the present state.
+func (f *fixture) watch() *reader {
+	f.Helper()
+	r := f.join("")
+	time.Sleep(time.Second)
+	return r
+}
+
+// join connects a reader that had a frame before, until the end of the test.
 func (f *fixture) join(last string) *reader {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())
@@ -270,6 +278,7 @@ func (f *fixture) join(last string) *reader {
 		defer close(r.done)
 		p.ServeHTTP(r, request)
 	}()
+	f.Cleanup(r.leave)
 	synctest.Wait()
 	return r
 }

@@ -140,9 +140,7 @@ func TestHostileTexts(t *testing.T) {
 func TestHostileFrames(t *testing.T) {
 	rows := func(t *testing.T, text string) (tags [][]string) {
 		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Second)
+			r := f.watch()
 			f.says(text)
 			time.Sleep(time.Second)
 			for _, event := range r.events() {

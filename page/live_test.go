@@ -36,23 +36,17 @@ func TestReaders(t *testing.T) {
 		require.Zero(f, f.db.takeLists())
 	})
 	bubble(t, "many readers cost what one costs", func(f *fixture) {
-		var all []*reader
 		for range 50 {
-			all = append(all, f.join(""))
+			f.join("")
 		}
 		time.Sleep(time.Second)
 		f.db.takeLists()
 		time.Sleep(10 * time.Second)
 		require.InDelta(f, 20, f.db.takeLists(), 1)
-		for _, r := range all {
-			r.leave()
-		}
 	})
 	bubble(t, "a new one gets the present state", func(f *fixture) {
 		f.fleet()
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		got := r.events()
 		require.Len(f, got, 1)
 		require.True(f, got[0].All)
@@ -64,10 +58,8 @@ func TestReaders(t *testing.T) {
 		}
 	})
 	bubble(t, "one that comes again gets it unless it has missed nothing", func(f *fixture) {
-		other := f.join("")
-		defer other.leave()
-		first := f.join("")
-		time.Sleep(time.Second)
+		f.join("")
+		first := f.watch()
 		last := first.events()[0].ID
 		first.leave()
 		again := f.join(last)
@@ -77,25 +69,23 @@ func TestReaders(t *testing.T) {
 		f.begin("s-1", "worker-1", 0, session.State{})
 		time.Sleep(time.Second)
 		again = f.join(last)
-		defer again.leave()
 		time.Sleep(time.Second)
 		require.True(f, again.events()[0].All)
 		require.Contains(f, again.events()[0].Present, "s-1")
 	})
 	bubble(t, "what nobody was there for is not taken for seen", func(f *fixture) {
-		r := f.join("")
-		time.Sleep(time.Second)
+		r := f.watch()
 		last := r.events()[0].ID
 		r.leave()
 		f.begin("s-1", "worker-1", 0, session.State{})
 		again := f.join(last)
-		defer again.leave()
 		time.Sleep(time.Second)
 		require.Len(f, again.events(), 1)
 	})
 	bubble(t, "there are only so many", func(f *fixture) {
 		f.cfg.MaxReaders = 2
-		one, two := f.join(""), f.join("")
+		one := f.join("")
+		f.join("")
 		three := f.join("")
 		require.True(f, three.gone())
 		require.Equal(f, http.StatusServiceUnavailable, three.status)
@@ -103,8 +93,6 @@ func TestReaders(t *testing.T) {
 		one.leave()
 		four := f.join("")
 		require.False(f, four.gone())
-		four.leave()
-		two.leave()
 	})
 	bubble(t, "one behind a wrapper that cannot flush is told so", func(f *fixture) {
 		w := httptest.NewRecorder()
@@ -126,8 +114,6 @@ func TestReaders(t *testing.T) {
 func TestFrames(t *testing.T) {
 	bubble(t, "a run that begins, changes and ends is told of at once, once, and to all", func(f *fixture) {
 		r, other := f.join(""), f.join("")
-		defer r.leave()
-		defer other.leave()
 		time.Sleep(time.Second)
 		s := f.begin("s-1", "worker-1", 0, session.State{Phase: "reading"})
 		time.Sleep(time.Second)
@@ -153,7 +139,6 @@ func TestFrames(t *testing.T) {
 	})
 	bubble(t, "an event hurries the look", func(f *fixture) {
 		r := f.join("")
-		defer r.leave()
 		time.Sleep(10*time.Second + 10*time.Millisecond)
 		began := time.Now()
 		f.event("s-1/build", watchdog.EventRetry, began, "")
@@ -163,7 +148,6 @@ func TestFrames(t *testing.T) {
 	})
 	bubble(t, "they come at most four times a second", func(f *fixture) {
 		r := f.join("")
-		defer r.leave()
 		for i := range 2000 {
 			f.begin(fmt.Sprintf("s-%d", i%500), "worker-1", 0, session.State{Phase: fmt.Sprint(i)})
 			f.must(f.db.Append(f.Context(), watchdog.Event{
@@ -180,15 +164,12 @@ func TestFrames(t *testing.T) {
 	})
 	bubble(t, "a slow database is asked more seldom", func(f *fixture) {
 		f.db.set(nil, 200*time.Millisecond)
-		r := f.join("")
-		defer r.leave()
+		f.join("")
 		time.Sleep(time.Minute)
 		require.LessOrEqual(f, f.db.takeLists(), 16, "a twentieth of the time")
 	})
 	bubble(t, "a database that does not answer is told of once, and its return", func(f *fixture) {
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		f.db.set(errors.New("no route to host"), 0)
 		time.Sleep(10 * time.Second)
 		f.db.set(nil, 0)
@@ -203,7 +184,6 @@ func TestFrames(t *testing.T) {
 	bubble(t, "a row is not sent because time goes by", func(f *fixture) {
 		f.fleet()
 		r := f.join("")
-		defer r.leave()
 		time.Sleep(10 * time.Minute)
 		require.Len(f, r.events(), 1)
 		require.Contains(f, r.got(), "\n:\n\n", "but a sign that the connection lives")
@@ -220,7 +200,6 @@ func (r *reader) stop() {
 func TestSlowReaders(t *testing.T) {
 	bubble(t, "one that takes nothing is given up at the deadline", func(f *fixture) {
 		slow, good := f.join(""), f.join("")
-		defer good.leave()
 		time.Sleep(time.Second)
 		slow.stop()
 		for i := range 20 {
@@ -232,9 +211,7 @@ func TestSlowReaders(t *testing.T) {
 	})
 	bubble(t, "and before that it has no more than four frames in line", func(f *fixture) {
 		f.cfg.MaxReaders = 1
-		slow := f.join("")
-		defer slow.leave()
-		time.Sleep(time.Second)
+		slow := f.watch()
 		slow.stop()
 		for i := range 6 {
 			f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
@@ -243,7 +220,6 @@ func TestSlowReaders(t *testing.T) {
 		require.False(f, slow.gone(), "its write is still under way")
 		next := f.join("")
 		require.Equal(f, http.StatusOK, next.status, "its place is free")
-		next.leave()
 	})
 }
 
@@ -251,7 +227,6 @@ func TestSilence(t *testing.T) {
 	bubble(t, "a quiet run is told of once, however seldom its lease is renewed", func(f *fixture) {
 		s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
 		r := f.join("")
-		defer r.leave()
 		began := time.Now()
 		time.Sleep(2 * time.Minute)
 		_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
@@ -272,7 +247,6 @@ func TestSilence(t *testing.T) {
 		_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{RunID: "s-1", Attempt: s.Attempt, Quiet: true}})
 		f.must(err)
 		r := f.join("")
-		defer r.leave()
 		const says = "its row cannot be written"
 		require.NotContains(f, f.shown(""), says)
 		f.must(f.db.RenewLease(f.Context(), session.Lease{
@@ -290,7 +264,6 @@ func TestSilence(t *testing.T) {
 		_, _, err := f.db.Attach(f.Context(), begun)
 		f.must(err)
 		r := f.join("")
-		defer r.leave()
 		time.Sleep(10 * time.Minute)
 		require.Len(f, r.events(), 1)
 	})

@@ -51,15 +51,6 @@ func TestStories(t *testing.T) {
 		cancel(f, start, `"reason":"no_output"`)
 		f.event("s-1", watchdog.EventCorrection, start, "")
 	}, "it had finished by itself, and the stop came too late", "!watchdog resume", `<rect class="band finished"`)
-	inRun("an interrupt names its signal", func(f *fixture, start time.Time) {
-		f.event("s-1", watchdog.EventInterrupt, start, `"signal":"SIGTERM"`)
-	}, "it was interrupted from outside", "by SIGTERM", "start its host again")
-	inRun("a code of the host is shown as it is", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"approval_denied"`)
-	}, "<bdi>approval_denied, by its host</bdi>")
-	inRun("a stalled command is run again, not resumed", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"no_output"`)
-	}, "run the command again when what blocked it is gone", "!watchdog resume")
 	inRun("an event of another kind, or one that cannot be read, is no trouble", func(f *fixture, start time.Time) {
 		f.event("s-1", "host.note", start, "")
 		f.event("s-1", watchdog.EventWarning, start, `"fraction":"x","elapsed_seconds":{}`)
@@ -85,9 +76,6 @@ func TestStories(t *testing.T) {
 		f.event("s-1/l", watchdog.EventOverrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
 	}, "<dt>Left alive</dt><dd>2 processes of its command could not be ended (PID 4711, 4712)</dd>",
 		"end what is left alive, then run the command again", `<span class="sub alert">processes of its command may be alive</span>`)
-	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
-	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")
 }
 
 // TestLayerPages protects a run with more layers than one page reads: all of them can be reached.
@@ -159,9 +147,7 @@ func TestWrapped(t *testing.T) {
 		f.made = nil
 		golden(t, "run_cancelled.html", f.shown("?run=s-cancelled"))
 		golden(t, "sweeper.html", f.shown("?view=sweeper"))
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		f.event("s-complete", watchdog.EventWarning, time.Now(), "")
 		events := r.events()
 		require.Equal(t, []string{"s-complete"}, events[len(events)-1].Runs, "events are followed")
