@@ -20,13 +20,8 @@ const redacted = "[REDACTED:%s]"
 // A Redactor removes credentials from bytes. [New] makes one; the zero value removes everything. It is safe for
 // concurrent use.
 type Redactor struct {
-	patterns finder
+	patterns *patterns
 	named    []string
-}
-
-// A finder finds credentials in a text.
-type finder interface {
-	find(text string) []span
 }
 
 // New returns a Redactor with the patterns of gitleaks. It fails only if those patterns cannot be read, which does not
