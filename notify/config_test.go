@@ -52,7 +52,7 @@ func TestConfig(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			cfg := notify.Config{URL: hook, Secrets: []string{secret}}
 			set(&cfg)
-			_, err := notify.New(&box{}, &box{}, cfg)
+			_, err := notify.New(newBox(), newBox(), cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, want)
 			assert.NotContains(t, err.Error(), "canary")
@@ -60,7 +60,7 @@ func TestConfig(t *testing.T) {
 		})
 	}
 	t.Run("several flaws are told at once", func(t *testing.T) {
-		_, err := notify.New(&box{}, &box{}, notify.Config{Poll: -1})
+		_, err := notify.New(newBox(), newBox(), notify.Config{Poll: -1})
 		require.ErrorContains(t, err, "URL is empty")
 		require.ErrorContains(t, err, "there is no secret")
 		require.ErrorContains(t, err, "Poll is -1ns")
@@ -72,14 +72,14 @@ func TestConfig(t *testing.T) {
 		require.NoError(t, notify.Config{URL: hook}.Validate())
 	})
 	t.Run("there is no store", func(t *testing.T) {
-		_, err := notify.New(nil, &box{}, notify.Config{URL: hook, Secrets: []string{secret}})
+		_, err := notify.New(nil, newBox(), notify.Config{URL: hook, Secrets: []string{secret}})
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		_, err = notify.New(&box{}, nil, notify.Config{URL: hook, Secrets: []string{secret}})
+		_, err = notify.New(newBox(), nil, notify.Config{URL: hook, Secrets: []string{secret}})
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 	for _, url := range []string{"http://localhost:8080/x", "http://127.0.0.1/", "http://[::1]:9/", "https://10.0.0.1/#x"} {
 		t.Run(url+" can be used", func(t *testing.T) {
-			s, err := notify.New(&box{}, &box{}, notify.Config{URL: url, SecretFile: file(t, secret+"\n"+otherSecret)})
+			s, err := notify.New(newBox(), newBox(), notify.Config{URL: url, SecretFile: file(t, secret+"\n"+otherSecret)})
 			require.NoError(t, err)
 			assert.NotEmpty(t, s.Host())
 		})

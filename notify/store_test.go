@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +29,7 @@ func TestStore(t *testing.T) {
 		store, r := &session.Memory{Outbox: true}, &receiver{}
 		chance := rand.New(rand.NewPCG(1, 2))
 		r.answers(func(*http.Request, string) (*http.Response, error) {
+			time.Sleep(100 * time.Millisecond)
 			r.mu.Lock()
 			failing := chance.IntN(3) == 0
 			r.mu.Unlock()
@@ -84,6 +84,9 @@ func TestStore(t *testing.T) {
 		told := r.ids()
 		assert.Subset(t, told, ends)
 		assert.Len(t, told, len(ends)+1, "and the alert")
+		for _, id := range told {
+			assert.Equal(t, 1, r.times(id))
+		}
 		left, err := store.ClaimNotices(t.Context(), 1, time.Hour)
 		require.NoError(t, err)
 		assert.Empty(t, left)
@@ -177,7 +180,7 @@ func TestKilled(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for at, lived := 1, false; !lived; at++ {
 			synctest.Test(t, func(t *testing.T) {
-				b, r := &box{}, &receiver{}
+				b, r := newBox(), &receiver{}
 				ids := b.stops(t, 5)
 				layer := b.put(t, golden(t, "cancel_layer"))
 				refused := map[string]bool{}
@@ -222,19 +225,6 @@ func TestKilled(t *testing.T) {
 	t.Logf("killed at %d points; %d notices were told twice", points, twice)
 }
 
-// A wrongClock is a memory whose clock is wrong by a time that can change.
-type wrongClock struct {
-	session.Memory
-	by atomic.Int64
-}
-
-func newWrongClock(by time.Duration) *wrongClock {
-	m := &wrongClock{Memory: session.Memory{Outbox: true}}
-	m.by.Store(int64(by))
-	m.Clock = func() time.Time { return time.Now().Add(time.Duration(m.by.Load())) }
-	return m
-}
-
 // TestWrongClock has the database's clock be wrong when a notice is put: the notice is tried for seven days all the
 // same, and then dropped once.
 func TestWrongClock(t *testing.T) {
@@ -244,20 +234,17 @@ func TestWrongClock(t *testing.T) {
 			"never": never, "before the first try": 0, "after some": time.Minute, "in a long pause": 90 * time.Minute,
 		} {
 			bubble(t, name+" and set right "+when, func(t *testing.T) {
-				m, r, log := newWrongClock(wrong), &receiver{}, &journal{}
-				require.NoError(t, m.Append(t.Context(), golden(t, "cancel")))
+				b, r, log := newBox(), &receiver{}, &journal{}
+				b.ahead.Store(int64(wrong))
+				b.put(t, golden(t, "cancel"))
 				if corrected == 0 {
-					m.by.Store(0)
+					b.ahead.Store(0)
 				}
 				r.answersWith(500)
-				sender, err := notify.New(m, m, notify.Config{
-					URL: hook, Secrets: []string{secret}, Transport: r, Logger: log.logger(),
-				})
-				require.NoError(t, err)
-				end := run(t, sender)
+				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() }))
 				if corrected > 0 {
 					time.Sleep(corrected)
-					m.by.Store(0)
+					b.ahead.Store(0)
 				}
 				time.Sleep(notify.DefaultKeepFor - max(corrected, 0))
 				assert.NotContains(t, log.String(), "given up")
@@ -266,30 +253,27 @@ func TestWrongClock(t *testing.T) {
 				time.Sleep(3 * time.Hour)
 				end()
 				assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
-				left, err := m.ClaimNotices(t.Context(), 1, 0)
-				require.NoError(t, err)
-				assert.Empty(t, left)
+				assert.Zero(t, b.left())
 			})
 		}
 	}
 	bubble(t, "and it is told a minute after its receiver is back", func(t *testing.T) {
-		m, r := newWrongClock(year), &receiver{}
-		e := golden(t, "cancel")
-		require.NoError(t, m.Append(t.Context(), e))
+		b, r := newBox(), &receiver{}
+		b.ahead.Store(int64(year))
+		id := b.put(t, golden(t, "cancel"))
 		r.answersWith(500)
-		sender, err := notify.New(m, m, notify.Config{URL: hook, Secrets: []string{secret}, Transport: r})
-		require.NoError(t, err)
-		_, err = sender.Deliver(t.Context())
+		sender := newSender(t, b, r)
+		_, err := sender.Deliver(t.Context())
 		require.Error(t, err)
-		m.by.Store(0)
+		b.ahead.Store(0)
 		r.answersWith(0)
 		time.Sleep(time.Minute)
 		_, err = sender.Deliver(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []string{e.ID}, r.ids())
+		assert.Equal(t, []string{id}, r.ids())
 	})
 	bubble(t, "one that is to be kept for ever is", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answersWith(500)
 		end := run(t, newSender(t, b, r, func(c *notify.Config) { c.KeepFor, c.Poll = watchdog.NoLimit, time.Hour }))
