@@ -102,7 +102,6 @@ func (s *Sender) timeLeft(n session.Notice) time.Duration {
 	return s.cfg.KeepFor - max(n.Waited-longestPause, 0)
 }
 
-// read returns what a notice says.
 func (s *Sender) read(ctx context.Context, n session.Notice) (message, error) {
 	if !isEnd(n) {
 		return messageOf(n, nil), nil
@@ -130,7 +129,6 @@ func (s *Sender) eventsOf(ctx context.Context, n session.Notice) ([]watchdog.Eve
 	return append(events, corrections...), err
 }
 
-// wants reports whether the config asks for a message.
 func (s *Sender) wants(m message) bool {
 	return (m.Type != TypeComplete || s.cfg.Completes) && (m.Data.Parent == "" || s.cfg.Layers)
 }
@@ -158,7 +156,6 @@ func (s *Sender) delay(ctx context.Context, n session.Notice, pause time.Duratio
 	return Delivery{Delayed: 1}, why
 }
 
-// drop gives a notice up.
 func (s *Sender) drop(ctx context.Context, n session.Notice, m message, why error) (Delivery, error) {
 	d, err := s.finish(ctx, n, Delivery{Dropped: 1})
 	if err == nil {

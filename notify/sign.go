@@ -26,7 +26,6 @@ const (
 // signatureVersion begins a signature that is an HMAC-SHA256.
 const signatureVersion = "v1,"
 
-// sign adds the three headers to a request.
 func sign(header http.Header, keys [][]byte, id string, at time.Time, body []byte) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	header.Set(idHeader, id)
@@ -146,7 +145,6 @@ func keysOf(secrets []string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// keyOf decodes a secret.
 func keyOf(secret string) ([]byte, error) {
 	text := strings.TrimPrefix(strings.TrimSpace(secret), secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)

@@ -233,7 +233,6 @@ func (w *Watchdog) end() (*watchdog.Stop, string) {
 	return nil, "parent"
 }
 
-// trip records a trip.
 func (w *Watchdog) trip(d watchdog.Directive) {
 	attributes := w.instrument.tripAttributes(d, w.layer())
 	w.instrument.metrics.trip(w.ctx, d, attributes) // the context has the span for exemplars

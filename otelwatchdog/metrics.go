@@ -21,7 +21,6 @@ var latenesses = []float64{
 	1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000,
 }
 
-// metrics measures the live watchdogs.
 type metrics struct {
 	runs     metric.Int64UpDownCounter
 	trips    metric.Int64Counter
@@ -44,7 +43,6 @@ func newMetrics(meter metric.Meter) (m metrics, err error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// live adds n to the number of live runs.
 func (m *metrics) live(layer bool, n int64) {
 	attributes := m.own
 	if layer {
@@ -65,7 +63,6 @@ func (m *metrics) trip(ctx context.Context, d watchdog.Directive, attributes []a
 // durations are the bounds of the pass histogram in milliseconds.
 var durations = []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000}
 
-// passes measures the sweepers.
 type passes struct {
 	duration metric.Float64Histogram
 	behind   metric.Int64Gauge
@@ -73,7 +70,6 @@ type passes struct {
 	tallies [len(tallies)]metric.Int64Counter
 }
 
-// tallies lists the counts of a pass.
 var tallies = [...]struct {
 	name, unit, description string
 	of                      func(sweep.Pass) int
@@ -194,7 +190,6 @@ const (
 	currencyKey = attribute.Key("watchdog.currency")
 )
 
-// spend measures the counted limits of the live runs.
 type spend struct {
 	used, admitted, allowed metric.Int64ObservableGauge
 	refused                 metric.Int64ObservableCounter
@@ -230,7 +225,6 @@ func (s *spend) register(meter metric.Meter) error {
 	return errors.Join(errs[:]...)
 }
 
-// begin measures a run until its end.
 func (s *spend) begin(wd *watchdog.Watchdog, layer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

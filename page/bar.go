@@ -69,7 +69,6 @@ func (b *bar) shorter(than *bar) bool {
 // low is the part of a limit at which a bar without marks shows that little is left.
 const low = 20
 
-// setLevel names how urgent it is.
 func (b *bar) setLevel() {
 	switch {
 	case b.Left <= 0:
@@ -159,7 +158,6 @@ func idle(s session.Session, state session.State, now time.Time) bar {
 	return moved("idle", state.Idle, now.Add(-s.SilentFor(now)), now)
 }
 
-// counted is the bar of a counted limit.
 func counted(s session.Spent) bar {
 	write := number
 	if s.Limit == "cost" {

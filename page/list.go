@@ -46,7 +46,6 @@ type filter struct {
 	After            string // where the set begins
 }
 
-// parseFilter reads the query of a list.
 func parseFilter(query url.Values) (f filter, err error) {
 	f = filter{
 		ID: strings.TrimSpace(query.Get("id")), Host: strings.TrimSpace(query.Get("host")), Reason: query.Get("reason"),
@@ -97,7 +96,6 @@ func (f filter) link(page int, after string) template.URL {
 	return template.URL("?" + query.Encode())
 }
 
-// wants reports whether a session is among those that are shown.
 func (f filter) wants(state story.State) bool {
 	return len(f.States) == 0 || slices.Contains(f.States, state)
 }
@@ -112,7 +110,6 @@ func (f filter) Filtered() bool {
 	return len(f.States) > 0 || f.ID != "" || f.Host != "" || f.Reason != ""
 }
 
-// A listView is the page with the list.
 type listView struct {
 	frameView
 	filter
@@ -134,7 +131,6 @@ type listView struct {
 	counts map[story.State]int
 }
 
-// A choice is a state that can be chosen, and how many runs have it.
 type choice struct {
 	State story.State
 	Count int
@@ -278,7 +274,6 @@ type item struct {
 	left  float64 // of its limit nearest its end, of a hundred
 }
 
-// A sorting is an order that a reader can choose.
 type sorting struct {
 	Name, Label string
 	compare     func(a, b item) int

@@ -118,7 +118,6 @@ func (l *live) drop(r *reader) {
 	}
 }
 
-// close drops all readers, and waits for the goroutines.
 func (l *live) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -137,7 +136,6 @@ func (l *live) hurry() {
 	}
 }
 
-// run looks at the sessions until ctx ends.
 func (l *live) run(ctx context.Context) {
 	seen := &looker{page: l.page, seen: map[string]seen{}, first: true}
 	for ctx.Err() == nil {
@@ -240,7 +238,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tell notes that a run has an event.
 func (l *live) tell(e watchdog.Event) {
 	l.mu.Lock()
 	if len(l.told) <= maxTold { // while a look hangs there is no end of them
@@ -315,7 +312,6 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A stream writes to one reader.
 type stream struct {
 	w http.ResponseWriter
 	*http.ResponseController

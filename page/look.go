@@ -68,7 +68,6 @@ type frameRow struct {
 
 func (f frame) empty() bool { return len(f.Rows) == 0 && len(f.Runs) == 0 && !f.Trouble && !f.All }
 
-// event is the frame as a server-sent event.
 func (f frame) event(id string) []byte {
 	text, _ := json.Marshal(f) // cannot fail: it has texts and numbers
 	var b bytes.Buffer
@@ -108,7 +107,6 @@ func (k *looker) look(ctx context.Context, told []string) (f frame) {
 	return f
 }
 
-// list returns the newest live sessions.
 func (k *looker) list(ctx context.Context) (session.ListPage, error) {
 	return asked(ctx, func(ctx context.Context) (session.ListPage, error) {
 		return k.page.cfg.Sessions.List(ctx, session.ListQuery{Live: true, Limit: maxRows})
@@ -158,7 +156,6 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 	}
 }
 
-// one returns the row of a run.
 func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 	store, able := unwrap.To[sessionReader, watchdog.EventStore](p.cfg.Sessions)
 	if !able {
@@ -167,7 +164,6 @@ func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 	return store.Session(ctx, runID)
 }
 
-// add draws a session.
 func (f *frame) add(p *Page, s session.Session, now time.Time) {
 	r := rowOf(s, now)
 	var html bytes.Buffer

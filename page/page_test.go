@@ -120,10 +120,6 @@ func TestErrorPages(t *testing.T) {
 		require.NotContains(f, w.Body.String(), "hunter2")
 		require.Contains(f, f.log.String(), "hunter2")
 	})
-	bubble(t, "nor does the page of the sweeper show an error", func(f *fixture) {
-		f.sweeper()
-		require.NotContains(f, f.shown("?view=sweeper"), "hunter2")
-	})
 }
 
 func TestReadOnly(t *testing.T) {

@@ -65,17 +65,8 @@ func TestMountedTwice(t *testing.T) {
 		f.must(err)
 		mux.Handle("/second/", second)
 		var texts []string
-		for _, at := range []string{"/a/", "/a/b/c/", "/second/", "/a/x/../", "/a//evil.example/"} {
-			seen := map[string]bool{}
-			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				r.URL.Path = at
-				mux.ServeHTTP(w, r)
-			})
-			if strings.Contains(at, "..") || strings.Contains(at, "//") { // which a mux would redirect
-				follow(t, f.page(), &url.URL{Scheme: "http", Host: "example.com", Path: at}, seen)
-				continue
-			}
-			follow(t, handler, &url.URL{Scheme: "http", Host: "example.com", Path: at}, seen)
+		for _, at := range []string{"/a/", "/a/b/c/", "/second/"} {
+			follow(t, mux, &url.URL{Scheme: "http", Host: "example.com", Path: at}, map[string]bool{})
 			w := httptest.NewRecorder()
 			mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at, nil))
 			texts = append(texts, w.Body.String())
@@ -121,15 +112,12 @@ func TestRawRequests(t *testing.T) {
 		want    []string
 		body    bool
 	}{
-		"HTTP/1.0":                  {"GET / HTTP/1.0\r\n\r\n", []string{"HTTP/1.0 200", "Content-Length: "}, true},
-		"no gzip":                   {"GET / HTTP/1.0\r\nAccept-Encoding: gzip, identity;q=0\r\n\r\n", []string{" 200", "<!DOCTYPE html>", "!Content-Encoding"}, true},
-		"a range":                   {"GET / HTTP/1.0\r\nRange: bytes=0-3\r\n\r\n", []string{" 200", "!Content-Range"}, true},
-		"HEAD":                      {"HEAD / HTTP/1.0\r\n\r\n", []string{" 200", "Content-Length: ", "!<"}, false},
-		"HEAD of what is not there": {"HEAD /?run=none HTTP/1.0\r\n\r\n", []string{" 404", "!<"}, false},
-		"HEAD of the updates":       {"HEAD /?live HTTP/1.0\r\n\r\n", []string{" 200", "text/event-stream", "!retry"}, false},
-		"POST":                      {"POST /?live HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", []string{" 405", "Allow: GET, HEAD"}, true},
-		"a body that never comes":   {"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5000000\r\n\r\n", []string{" 405"}, true},
-		"OPTIONS of all":            {"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", []string{"HTTP/1.1 "}, false},
+		"HTTP/1.0":                {"GET / HTTP/1.0\r\n\r\n", []string{"HTTP/1.0 200", "Content-Length: "}, true},
+		"no gzip":                 {"GET / HTTP/1.0\r\nAccept-Encoding: gzip, identity;q=0\r\n\r\n", []string{" 200", "<!DOCTYPE html>", "!Content-Encoding"}, true},
+		"a range":                 {"GET / HTTP/1.0\r\nRange: bytes=0-3\r\n\r\n", []string{" 200", "!Content-Range"}, true},
+		"POST":                    {"POST /?live HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", []string{" 405", "Allow: GET, HEAD"}, true},
+		"a body that never comes": {"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5000000\r\n\r\n", []string{" 405"}, true},
+		"OPTIONS of all":          {"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", []string{"HTTP/1.1 "}, false},
 		"another server's page": {"GET http://evil.example/?host=%3Cscript%3E HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
 			[]string{" 200", "&lt;script&gt;", "!evil.example", "!<script>"}, true},
 		"a page of a frame": {"GET /?view=sweeper HTTP/1.0\r\nX-Forwarded-Host: evil.example\r\nX-Original-URL: /admin\r\n\r\n",

@@ -78,7 +78,6 @@ func (p *Page) row(ctx context.Context, runID string) (row *session.Session, now
 	return &s, found.Now, err
 }
 
-// A sessionReader is a store that can be asked for one session.
 type sessionReader interface {
 	Session(ctx context.Context, runID string) (session.Session, error)
 }
@@ -90,7 +89,6 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 	return p.cfg.Events.Read(ctx, watchdog.AggregateType, runID)
 }
 
-// addLayers reads the events of the layers after one.
 func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) error {
 	feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](p.cfg.Events)
 	if !able {

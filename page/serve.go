@@ -144,7 +144,6 @@ func (p *Page) view(ctx context.Context, query url.Values) (name string, view an
 	return name, view, err
 }
 
-// write writes a response with its length.
 func write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
@@ -153,7 +152,6 @@ func write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	}
 }
 
-// An errorView is the page of an error.
 type errorView struct {
 	frameView
 	Text string

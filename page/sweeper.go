@@ -103,7 +103,6 @@ func (l *PassLog) read() ([]passed, []handled) {
 	return slices.Clone(l.passes), slices.Clone(l.cases)
 }
 
-// A sweeperView is the page of the sweeper.
 type sweeperView struct {
 	frameView
 	Stats   *sweep.Stats

@@ -59,7 +59,6 @@ func (l Limit) String() string {
 	return text
 }
 
-// limitName is a limit as people read it.
 func limitName(limit string) string { return strings.ReplaceAll(limit, "_", " ") }
 
 // usageOf is how far a counted limit is used, nil for none.
@@ -127,7 +126,6 @@ func (s *Story) reserveOf(l Limit) string {
 	return ""
 }
 
-// counted is the counted limit of a name.
 func (s *Story) counted(limit, tool, scope string) *Limit {
 	i := slices.IndexFunc(s.Allowed, func(l Limit) bool {
 		return l.Limit == limit && l.Tool == tool && l.Scope == scope && l.Length == 0
@@ -139,7 +137,6 @@ func (s *Story) counted(limit, tool, scope string) *Limit {
 	return &s.Allowed[i]
 }
 
-// extend notes what a window was given.
 func (s *Story) extend(x Extension) {
 	s.Extensions = append(s.Extensions, x)
 	for _, c := range x.Counts {

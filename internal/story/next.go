@@ -10,7 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// next says how to go on.
 func (t *teller) next() Next {
 	switch t.State {
 	case Complete:

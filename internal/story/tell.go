@@ -43,7 +43,6 @@ func Of(r Record, now time.Time) Story {
 	return t.Story
 }
 
-// A teller makes one story.
 type teller struct {
 	Story
 	row     *session.Session
@@ -139,7 +138,6 @@ const kinds = "runtime.watchdog."
 
 func (t *teller) isCurrent(start time.Time) bool { return record.Truncate(start).Equal(t.StartedAt) }
 
-// read takes what an event tells.
 func (t *teller) read(e watchdog.Event, of fold.WindowID) {
 	w, problem := windowOf(e)
 	switch {
@@ -198,7 +196,6 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 	return t.takeRequest(e)
 }
 
-// takeRequest takes a warning or a directive.
 func (t *teller) takeRequest(e watchdog.Event) (problem string) {
 	switch e.Type {
 	case watchdog.EventWarning:
@@ -318,7 +315,6 @@ func (t *teller) conclude() {
 	}
 }
 
-// measure says how long the window lasted.
 func (t *teller) measure() {
 	at := t.ToldAt
 	switch {
@@ -351,7 +347,6 @@ func (t *teller) tellLayers(r Record) {
 	})
 }
 
-// layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
 	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt, LeftAlive: s.LeftAlive()}
 	if len(events) > 0 {
