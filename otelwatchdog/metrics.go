@@ -151,17 +151,14 @@ func (i *Instrument) Calls(c *bound.Calls) {
 	}
 }
 
-func (c *calls) register(meter metric.Meter) (err error) {
-	if c.abandoned, err = meter.Int64ObservableCounter("watchdog.calls.abandoned",
-		metric.WithUnit("{call}"), metric.WithDescription("Bounded calls that were abandoned.")); err != nil {
-		return err
-	}
-	if c.outstanding, err = meter.Int64ObservableUpDownCounter("watchdog.calls.outstanding",
-		metric.WithUnit("{call}"), metric.WithDescription("Abandoned calls that have not ended.")); err != nil {
-		return err
-	}
-	_, err = meter.RegisterCallback(c.observe, c.abandoned, c.outstanding)
-	return err
+func (c *calls) register(meter metric.Meter) error {
+	var errs [3]error
+	c.abandoned, errs[0] = meter.Int64ObservableCounter("watchdog.calls.abandoned",
+		metric.WithUnit("{call}"), metric.WithDescription("Bounded calls that were abandoned."))
+	c.outstanding, errs[1] = meter.Int64ObservableUpDownCounter("watchdog.calls.outstanding",
+		metric.WithUnit("{call}"), metric.WithDescription("Abandoned calls that have not ended."))
+	_, errs[2] = meter.RegisterCallback(c.observe, c.abandoned, c.outstanding)
+	return errors.Join(errs[:]...)
 }
 
 // observe reports nothing without an account.

@@ -88,21 +88,16 @@ func newPatterns() (*patterns, error) {
 	if err != nil {
 		return nil, err
 	}
-	forgetPaths(rules.Rules)
+	for id, rule := range rules.Rules {
+		if rule.Regex != nil {
+			rule.Path = nil // output has no file name
+			rules.Rules[id] = rule
+		}
+	}
 	detector := detect.NewDetector(rules)
 	detector.MaxDecodeDepth = decodeDepth
 	detector.IgnoreGitleaksAllow = true // the command's output must not decide what is redacted
 	return &patterns{detector: detector}, nil
-}
-
-// forgetPaths removes the condition on a file name from the rules, because output has no name.
-func forgetPaths(rules map[string]config.Rule) {
-	for id, rule := range rules {
-		if rule.Path != nil && rule.Regex != nil {
-			rule.Path = nil
-			rules[id] = rule
-		}
-	}
 }
 
 func (p *patterns) find(text string) []span {
@@ -130,12 +125,7 @@ func (p *patterns) secret(finding report.Finding) string {
 
 // decoded reports whether the finding is in decoded text, which is not in the input.
 func decoded(finding report.Finding) bool {
-	for _, tag := range finding.Tags {
-		if strings.HasPrefix(tag, "decode-depth:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(finding.Tags, func(tag string) bool { return strings.HasPrefix(tag, "decode-depth:") })
 }
 
 // findingSpan returns where a finding is. Gitleaks counts lines from 0 and columns from 1. The line break before a
