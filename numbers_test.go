@@ -71,10 +71,10 @@ func TestDocumentedBounds(t *testing.T) {
 		{"meter", "at most 45 s", "watchdoghttp/meter.go", "const DefaultWait = 45 * time.Second"},
 		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
 		{"meter", "below 1,024", "watchdoghttp/internal/usage/body.go", "shortest = 1024"},
-		{"notifications", "more than five minutes", "notify/verify.go", "const tolerance = 5 * time.Minute"},
-		{"notifications", "24 to 64 random bytes", "notify/secret.go", "const leastSecret, mostSecret = 24, 64"},
+		{"notifications", "more than five minutes", "notify/sign.go", "const tolerance = 5 * time.Minute"},
+		{"notifications", "24 to 64 random bytes", "notify/sign.go", "const leastSecret, mostSecret = 24, 64"},
 		{
-			"notifications", "tried again after 5 seconds, then 10, 20, up to an hour, less up to a fifth", "notify/pause.go",
+			"notifications", "tried again after 5 seconds, then 10, 20, up to an hour, less up to a fifth", "notify/round.go",
 			"firstPause, longestPause = 5 * time.Second, time.Hour",
 		},
 		{"operations-alerts", "at least three leases and a third of all", "internal/verdict/lease.go", "fleet = 3 partOfAll = 3"},

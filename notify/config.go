@@ -57,7 +57,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// withDefaults returns the config with its defaults filled in.
 func (c Config) withDefaults() Config {
 	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
@@ -73,29 +72,33 @@ func (c Config) withDefaults() Config {
 // secrets, which only [New] reads. It has no more of the URL than its host.
 func (c Config) Validate() error {
 	_, badURL := c.target()
-	if flaw := errors.Join(c.withDefaults().flaw(), badURL); flaw != nil {
-		return fmt.Errorf("%w sender config: %w", watchdog.ErrInvalid, flaw)
+	return invalid(c.withDefaults().flaw(), badURL)
+}
+
+// invalid joins what is wrong with a config, nil if nothing is.
+func invalid(flaw string, more ...error) error {
+	if flaw != "" {
+		more = append(more, errors.New(flaw))
+	}
+	if err := errors.Join(more...); err != nil {
+		return fmt.Errorf("%w sender config: %w", watchdog.ErrInvalid, err)
 	}
 	return nil
 }
 
 // flaw says what is wrong with a config that has its defaults.
-func (c Config) flaw() error {
-	flaw := ""
+func (c Config) flaw() string {
 	switch {
 	case c.KeepFor < LeastKeepFor:
-		flaw = fmt.Sprintf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
+		return fmt.Sprintf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
 	case c.Poll < 0:
-		flaw = fmt.Sprintf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
+		return fmt.Sprintf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
 	case c.Timeout < 0 || c.Timeout == watchdog.NoLimit:
-		flaw = fmt.Sprintf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
+		return fmt.Sprintf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
 	case c.Parallel < 0 || c.Parallel > maxParallel:
-		flaw = fmt.Sprintf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
+		return fmt.Sprintf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
 	}
-	if flaw != "" {
-		return errors.New(flaw)
-	}
-	return nil
+	return ""
 }
 
 // target reads the URL. Its errors say at most the scheme and the host of it.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,21 +33,20 @@ const (
 
 var errDown = errors.New("database is down")
 
-// A box is an event store with an outbox, the plain form of what stores do.
+// A box is a database with an outbox, whose calls can fail.
 type box struct {
-	watchdog.Memory
+	session.Memory
 
-	mu      sync.Mutex
-	notices []*boxed
-	ahead   time.Duration                                // of the database's clock
-	hook    func(ctx context.Context, call string) error // before each call
-	after   func(call string) error                      // loses the answer of a call that was carried out
-	calls   int                                          // of ClaimNotices
+	ahead atomic.Int64 // by how much its clock is wrong
+	mu    sync.Mutex
+	hook  func(ctx context.Context, call string) error // before each call
+	calls int                                          // of ClaimNotices
 }
 
-type boxed struct {
-	session.Notice
-	due time.Time
+func newBox() *box {
+	b := &box{Memory: session.Memory{Outbox: true}}
+	b.Clock = func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) }
+	return b
 }
 
 func (b *box) called(ctx context.Context, call string) error {
@@ -59,30 +59,11 @@ func (b *box) called(ctx context.Context, call string) error {
 	return errors.Join(ctx.Err(), on(ctx, call))
 }
 
-func (b *box) answered(call string) error {
-	b.mu.Lock()
-	on := b.after
-	b.mu.Unlock()
-	if on == nil {
-		return nil
-	}
-	return on(call)
-}
-
 // onCall sets the hook of every call; nil removes it.
 func (b *box) onCall(on func(ctx context.Context, call string) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hook = on
-}
-
-func (b *box) clock() time.Time { return time.Now().Add(b.ahead) }
-
-func (b *box) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if err := b.called(ctx, "read"); err != nil {
-		return nil, err
-	}
-	return b.Memory.Read(ctx, aggregateType, aggregateID)
 }
 
 func (b *box) Select(ctx context.Context, by watchdog.Selection) ([]watchdog.Event, error) {
@@ -96,15 +77,7 @@ func (b *box) PutNotices(ctx context.Context, notices ...session.Notice) error {
 	if err := b.called(ctx, "put"); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range notices {
-		if !slices.ContainsFunc(b.notices, func(other *boxed) bool { return other.ID == n.ID }) {
-			n.CreatedAt, n.Tries, n.Waited = b.clock(), 0, 0
-			b.notices = append(b.notices, &boxed{n, n.CreatedAt})
-		}
-	}
-	return nil
+	return b.Memory.PutNotices(ctx, notices...)
 }
 
 func (b *box) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
@@ -112,65 +85,38 @@ func (b *box) ClaimNotices(ctx context.Context, most int, lasts time.Duration) (
 		return nil, err
 	}
 	b.mu.Lock()
-	var claimed []session.Notice
 	b.calls++
-	for _, n := range b.notices {
-		if len(claimed) < most && !n.due.After(b.clock()) {
-			n.due = b.clock().Add(lasts)
-			n.Tries++
-			claimed = append(claimed, n.Notice)
-		}
-	}
 	b.mu.Unlock()
-	return claimed, b.answered("claim")
+	return b.Memory.ClaimNotices(ctx, most, lasts)
 }
 
 func (b *box) FinishNotices(ctx context.Context, notices ...session.Notice) error {
 	if err := b.called(ctx, "finish"); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	b.notices = slices.DeleteFunc(b.notices, func(kept *boxed) bool {
-		return slices.ContainsFunc(notices, func(n session.Notice) bool { return n.ID == kept.ID })
-	})
-	b.mu.Unlock()
-	return b.answered("finish")
+	return b.Memory.FinishNotices(ctx, notices...)
 }
 
 func (b *box) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
 	if err := b.called(ctx, "delay"); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	for _, kept := range b.notices {
-		if kept.ID == n.ID && kept.Tries == n.Tries {
-			kept.due = b.clock().Add(pause)
-			kept.Waited += pause
-		}
-	}
-	b.mu.Unlock()
-	return b.answered("delay")
+	return b.Memory.DelayNotice(ctx, n, pause)
 }
 
+// left is how many notices are in the outbox.
 func (b *box) left() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.notices)
+	later := b.Memory.Clone()
+	later.Clock = func() time.Time { return time.Now().AddDate(50, 0, 0) }
+	notices, _ := later.ClaimNotices(context.Background(), 100, time.Hour) // a memory does not fail
+	return len(notices)
 }
 
-// put puts the notice of an event, as a store does in the event's transaction.
+// put stores an event, with its notice if it is an end.
 func (b *box) put(t *testing.T, e watchdog.Event) string {
 	t.Helper()
 	require.NoError(t, b.Append(t.Context(), e))
-	b.putNotice(t, e)
 	return e.ID
-}
-
-func (b *box) putNotice(t *testing.T, e watchdog.Event) {
-	t.Helper()
-	require.NoError(t, b.PutNotices(t.Context(), session.Notice{
-		ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type,
-	}))
 }
 
 // stop puts the stop of a run, and returns its ID.
@@ -187,7 +133,6 @@ func (b *box) stop(t *testing.T, run string) string {
 	events, err := b.Memory.Read(t.Context(), watchdog.AggregateType, run)
 	require.NoError(t, err)
 	require.Len(t, events, 1)
-	b.putNotice(t, events[0])
 	return events[0].ID
 }
 

@@ -44,7 +44,7 @@ func TestServer(t *testing.T) {
 	t.Run("a server with TLS gets each stop once", func(t *testing.T) {
 		posts.Store(0)
 		server := serve(t, (*httptest.Server).StartTLS, take)
-		b := &box{}
+		b := newBox()
 		b.stops(t, 30)
 		s := newSender(t, b, server.Client().Transport, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
 		d, err := s.Deliver(t.Context())
@@ -54,7 +54,7 @@ func TestServer(t *testing.T) {
 	})
 	t.Run("a server on this machine, by the transport of its own", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).Start, take)
-		b := &box{}
+		b := newBox()
 		b.stops(t, 30)
 		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
 		d, err := s.Deliver(t.Context())
@@ -80,7 +80,7 @@ func TestServer(t *testing.T) {
 				posts.Add(1)
 				handler(w, r)
 			})
-			b := &box{}
+			b := newBox()
 			b.stop(t, "r")
 			s := newSender(t, b, nil, func(c *notify.Config) {
 				c.URL, c.Timeout = server.URL+"/canary", 10*time.Second
@@ -97,13 +97,13 @@ func TestServer(t *testing.T) {
 	}
 	t.Run("a certificate of nobody that is known", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).StartTLS, take)
-		_, err := newSender(t, &box{}, nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(t.Context())
+		_, err := newSender(t, newBox(), nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(t.Context())
 		require.ErrorContains(t, err, "tls: failed to verify certificate")
 		assert.NotContains(t, err.Error(), "canary")
 	})
 	t.Run("no TLS where it should be", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).Start, take)
-		_, err := newSender(t, &box{}, nil, func(c *notify.Config) {
+		_, err := newSender(t, newBox(), nil, func(c *notify.Config) {
 			c.URL = strings.Replace(server.URL, "http:", "https:", 1) + "/canary"
 		}).Test(t.Context())
 		require.ErrorContains(t, err, "what is there speaks no TLS")
@@ -112,7 +112,7 @@ func TestServer(t *testing.T) {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		require.NoError(t, listener.Close())
-		_, err = newSender(t, &box{}, nil, func(c *notify.Config) {
+		_, err = newSender(t, newBox(), nil, func(c *notify.Config) {
 			c.URL = "http://" + listener.Addr().String() + "/canary"
 		}).Test(t.Context())
 		require.ErrorContains(t, err, "connection refused")
@@ -132,7 +132,7 @@ func TestServer(t *testing.T) {
 			s.Start()
 		}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 		closed := func() bool { return open.Load() == 0 }
-		b := &box{}
+		b := newBox()
 		b.stops(t, 3)
 		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL })
 		_, err := s.Deliver(t.Context())
@@ -154,7 +154,7 @@ func TestServer(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		_, err := newSender(t, &box{}, nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(ctx)
+		_, err := newSender(t, newBox(), nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }

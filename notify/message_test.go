@@ -1,11 +1,13 @@
 package notify_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -45,48 +48,60 @@ func TestRequest(t *testing.T) {
 		"cancel_no_output", "cancel_paused", "cancel_tool", "complete", "complete_command",
 	} {
 		bubble(t, name, func(t *testing.T) {
-			b := &box{}
+			b := newBox()
 			b.put(t, golden(t, name))
-			compare(t, name, request(t, b))
+			compare(t, name, request(t, named{box: b}))
 		})
 	}
 	bubble(t, "alert", func(t *testing.T) {
-		b := &box{}
+		b := newBox()
 		notify.Alert(b, 90*time.Minute, nil)(t.Context(), 12)
-		b.notices[0].ID = "PHRGBGRHGTPD37RD4PZOWPTMQO" // a drawn one
-		compare(t, "alert", request(t, b))
+		compare(t, "alert", request(t, named{b, "PHRGBGRHGTPD37RD4PZOWPTMQO"}))
 	})
 	bubble(t, "of the host", func(t *testing.T) {
-		b := &box{}
+		b := newBox()
 		require.NoError(t, b.PutNotices(t.Context(), session.Notice{
-			ID: "a.b\r\nwebhook-id: c", AggregateType: "order", AggregateID: "o-7", Type: "order.lost",
+			ID: "e-1", AggregateType: "order", AggregateID: "o-7", Type: "order.lost",
 		}))
-		compare(t, "host", request(t, b))
+		compare(t, "host", request(t, named{b, "a.b\r\nwebhook-id: c"}))
 	})
 	bubble(t, "an event that is there no more", func(t *testing.T) {
-		b := &box{}
-		b.putNotice(t, golden(t, "cancel"))
-		compare(t, "lost", request(t, b))
+		b := newBox()
+		e := golden(t, "cancel")
+		require.NoError(t, b.PutNotices(t.Context(), session.Notice{
+			ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type,
+		}))
+		compare(t, "lost", request(t, named{box: b}))
 	})
 }
 
+// A named outbox has one notice, whose ID is one that another writer stored, or that was drawn once.
+type named struct {
+	*box
+	id string
+}
+
+func (n named) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+	claimed, err := n.box.ClaimNotices(ctx, most, lasts)
+	claimed[0].ID = cmp.Or(n.id, claimed[0].ID)
+	return claimed, err
+}
+
 // request returns what a receiver gets.
-func request(t *testing.T, b *box) string {
+func request(t *testing.T, n named) string {
 	t.Helper()
 	r := &receiver{}
-	_, err := newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = true, true }).Deliver(t.Context())
+	s, err := notify.New(n, n.box, notify.Config{
+		URL: hook, Secrets: []string{secret}, Transport: r, Completes: true, Layers: true,
+	})
+	require.NoError(t, err)
+	_, err = s.Deliver(t.Context())
 	require.NoError(t, err)
 	require.Len(t, r.all(), 1)
 	require.NoError(t, r.all()[0].err)
 	var text strings.Builder
 	header := r.all()[0].header
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range header {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
+	for _, name := range slices.Sorted(maps.Keys(header)) {
 		fmt.Fprintf(&text, "%s: %s\n", name, strings.Join(header[name], "|"))
 	}
 	return text.String() + "\n" + r.all()[0].body + "\n"
@@ -107,7 +122,7 @@ func compare(t *testing.T, name, text string) {
 // TestNoContent plants a canary in every text of a payload that a host can choose, but for names.
 func TestNoContent(t *testing.T) {
 	bubble(t, "nothing that a run noted, called or said is told", func(t *testing.T) {
-		b, r, log := &box{}, &receiver{}, &journal{}
+		b, r, log := newBox(), &receiver{}, &journal{}
 		const payload = `{"reason":%q,"session_started_at":"2026-05-01T12:00:00.000000Z","fired_at":"2026-05-01T16:00:00.000000Z",` +
 			`"elapsed_seconds":1,"configured_budget_seconds":1,"hold":"canary","note":"canary","attempt":2,"author":"canary",` +
 			`"last_event_at":"2026-05-01T16:00:00.000000Z","window":"canary","more":"canary","spend":{"limit":"canary",` +
@@ -141,7 +156,7 @@ func TestNoContent(t *testing.T) {
 
 func TestCorrected(t *testing.T) {
 	bubble(t, "a stop that was wrong is told as one", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		id, other := b.put(t, golden(t, "cancel")), golden(t, "cancel")
 		other.ID = "c0ffee00-2565-5c3e-b33b-1add2a8e1405"
 		b.put(t, other)
@@ -176,9 +191,13 @@ func (s *selecting) Select(ctx context.Context, by watchdog.Selection) ([]watchd
 func TestLongRun(t *testing.T) {
 	for _, layer := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("of a layer: %v", layer), func(t *testing.T) {
-			b, r := &selecting{box: &box{}}, &receiver{}
+			b, r := &selecting{box: newBox()}, &receiver{}
+			budget := watchdog.Budget{WallClock: time.Hour}
+			if layer {
+				budget.WallClock = 3 * time.Hour
+			}
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: b.box, Budget: watchdog.Budget{WallClock: time.Hour}, Logger: slog.New(slog.DiscardHandler),
+				Store: b.box, Budget: budget, Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(t, err)
 			defer wd.Close()
@@ -192,12 +211,6 @@ func TestLongRun(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			synctest.Wait()
 			require.True(t, handle.Of(wd.Context()).RecordFinished())
-			events, err := b.Memory.Read(t.Context(), watchdog.AggregateType, wd.ID())
-			require.NoError(t, err)
-			i := slices.IndexFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventCancel })
-			require.NoError(t, b.PutNotices(t.Context(), session.Notice{
-				ID: events[i].ID, AggregateType: watchdog.AggregateType, AggregateID: wd.ID(), Type: watchdog.EventCancel,
-			}))
 			s, err := notify.New(b, b, notify.Config{
 				URL: hook, Secrets: []string{secret}, Transport: r, Logger: slog.New(slog.DiscardHandler), Layers: true,
 			})
@@ -214,7 +227,7 @@ func TestLongRun(t *testing.T) {
 // TestStable has a notice tried again: what identifies it stays, what dates the try does not.
 func TestStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answersWith(http.StatusBadGateway)
 		end := run(t, newSender(t, b, r))
@@ -225,5 +238,50 @@ func TestStable(t *testing.T) {
 		assert.Equal(t, first.id, last.id)
 		assert.NotEqual(t, first.header.Get("Webhook-Timestamp"), last.header.Get("Webhook-Timestamp"))
 		assert.NotEqual(t, first.header.Get("Webhook-Signature"), last.header.Get("Webhook-Signature"))
+	})
+}
+
+func TestAlert(t *testing.T) {
+	bubble(t, "two alerts of one count are two notices, with the count and the time only", func(t *testing.T) {
+		b, r := newBox(), &receiver{}
+		alert := sweep.Alert{Count: 5, Within: 10 * time.Minute, Func: notify.Alert(b, 10*time.Minute, nil)}
+		alert.Func(t.Context(), 6)
+		alert.Func(t.Context(), 6)
+		_, err := newSender(t, b, r).Deliver(t.Context())
+		require.NoError(t, err)
+		require.Len(t, r.ids(), 2)
+		assert.Contains(t, r.all()[0].body, `"type":"watchdog.alert"`)
+		assert.Contains(t, r.all()[0].body, `"cancels":6,"within_seconds":600,`)
+	})
+	bubble(t, "a database that fails for a moment", func(t *testing.T) {
+		b, log := newBox(), &journal{}
+		failures := 2
+		b.onCall(func(context.Context, string) error {
+			if failures--; failures >= 0 {
+				return errDown
+			}
+			return nil
+		})
+		notify.Alert(b, time.Minute, log.logger())(t.Context(), 6)
+		assert.Equal(t, 1, b.left())
+		assert.Empty(t, log.String())
+	})
+	bubble(t, "one that stays down is an error in the log", func(t *testing.T) {
+		b, log := newBox(), &journal{}
+		b.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+		began := time.Now()
+		notify.Alert(b, time.Minute, log.logger())(t.Context(), 6)
+		assert.Less(t, time.Since(began), sweep.DefaultStopTimeout)
+		assert.Contains(t, log.String(), "level=ERROR")
+		assert.Contains(t, log.String(), "cancels=6 within=1m0s")
+	})
+	bubble(t, "it ends with its context", func(t *testing.T) {
+		b, log := newBox(), &journal{}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		notify.Alert(b, time.Minute, log.logger())(ctx, 6)
+		assert.Zero(t, time.Since(began))
+		assert.Contains(t, log.String(), "nobody is told")
 	})
 }

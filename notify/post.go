@@ -3,10 +3,14 @@ package notify
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
@@ -62,4 +66,87 @@ func (s *Sender) exchange(ctx context.Context, m message) (answer, error) {
 	// The status has said it: a body that stalls or breaks changes nothing.
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer))
 	return answerOf(response.StatusCode, response.Header), nil
+}
+
+// An answer is what a receiver said to one POST.
+type answer struct {
+	status int
+	err    error         // nil if it took the notice
+	rest   time.Duration // nothing is to be sent before that
+}
+
+// answerOf judges a status. Its text is not the receiver's.
+func answerOf(status int, header http.Header) answer {
+	a := answer{status: status}
+	if status/100 == 2 {
+		return a
+	}
+	a.err = fmt.Errorf("it answered %s", strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status)))
+	if advice := adviceOn(status); advice != "" {
+		a.err = fmt.Errorf("%w: %s", a.err, advice)
+	}
+	a.rest = retryAfter(header.Get("Retry-After"))
+	if status == http.StatusGone {
+		a.rest = longestPause
+	}
+	return a
+}
+
+// adviceOn says what a person does about a status, if there is something.
+func adviceOn(status int) string {
+	switch {
+	case status/100 == 3:
+		return "redirects are not followed; configure the address that it leads to"
+	case status == http.StatusGone:
+		return "it wants no notices any more; they wait, and one round an hour is tried: correct the address, or remove it"
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "see whether it has the same secret"
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
+		return "see whether the path of the address is right"
+	}
+	return ""
+}
+
+// retryAfter reads the header of that name: a number of seconds, or a time. It is at most the longest pause.
+func retryAfter(value string) time.Duration {
+	if value == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestPause)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Until(at), 0), longestPause)
+}
+
+// failureOf says why there was no answer. An error of a kind that it does not know may repeat what was sent, the path
+// of the address included: its type stands for it.
+func failureOf(err error, timeout time.Duration) error {
+	var timed interface{ Timeout() bool }
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	var panicked *bounded.PanicError
+	switch {
+	case errors.As(err, &timed) && timed.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("it did not answer within %v", timeout)
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &certificate):
+		return certificate
+	case errors.As(err, &panicked):
+		return panicked
+	case errors.As(err, &plain):
+		return errors.New("what is there speaks no TLS; correct the port, or the scheme")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it closed the connection and answered nothing")
+	case errors.Is(err, bounded.ErrExited):
+		return bounded.ErrExited
+	}
+	return fmt.Errorf("the connection failed, with a %T", err)
 }

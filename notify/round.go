@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -101,7 +102,6 @@ func (s *Sender) timeLeft(n session.Notice) time.Duration {
 	return s.cfg.KeepFor - max(n.Waited-longestPause, 0)
 }
 
-// read returns what a notice says.
 func (s *Sender) read(ctx context.Context, n session.Notice) (message, error) {
 	if !isEnd(n) {
 		return messageOf(n, nil), nil
@@ -129,7 +129,6 @@ func (s *Sender) eventsOf(ctx context.Context, n session.Notice) ([]watchdog.Eve
 	return append(events, corrections...), err
 }
 
-// wants reports whether the config asks for a message.
 func (s *Sender) wants(m message) bool {
 	return (m.Type != TypeComplete || s.cfg.Completes) && (m.Data.Parent == "" || s.cfg.Layers)
 }
@@ -157,7 +156,6 @@ func (s *Sender) delay(ctx context.Context, n session.Notice, pause time.Duratio
 	return Delivery{Delayed: 1}, why
 }
 
-// drop gives a notice up.
 func (s *Sender) drop(ctx context.Context, n session.Notice, m message, why error) (Delivery, error) {
 	d, err := s.finish(ctx, n, Delivery{Dropped: 1})
 	if err == nil {
@@ -199,5 +197,31 @@ func (s *Sender) setTaken(id string, taken bool) {
 		delete(s.taken, id)
 	case len(s.taken) < maxTaken:
 		s.taken[id] = true
+	}
+}
+
+// The pauses after a try that failed: the first, and the longest.
+const firstPause, longestPause = 5 * time.Second, time.Hour
+
+// pauseAfter returns how long a notice waits that was tried so often: twice as long each time, up to the longest pause,
+// and up to a fifth less, so that the notices of one outage do not come back at one instant.
+func pauseAfter(tries int) time.Duration {
+	pause := firstPause
+	for i := 1; i < tries && pause < longestPause; i++ {
+		pause *= 2
+	}
+	pause = min(pause, longestPause)
+	return pause - rand.N(pause/5)
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
 	}
 }

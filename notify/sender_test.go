@@ -25,7 +25,7 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 
 func TestDeliver(t *testing.T) {
 	bubble(t, "each stop is told once, with the same ID and a signature", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 20)
 		r.answers(func(*http.Request, string) (*http.Response, error) {
 			time.Sleep(time.Second)
@@ -43,7 +43,7 @@ func TestDeliver(t *testing.T) {
 		assert.Equal(t, 3, b.calls, "the last round was not full")
 	})
 	bubble(t, "a round that delivers nothing is the last for now", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stops(t, 20)
 		r.answersWith(500)
 		d, err := newSender(t, b, r).Deliver(t.Context())
@@ -52,7 +52,7 @@ func TestDeliver(t *testing.T) {
 	})
 	bubble(t, "completions and layers are told on request only, and removed without it", func(t *testing.T) {
 		for _, wanted := range []bool{false, true} {
-			b, r := &box{}, &receiver{}
+			b, r := newBox(), &receiver{}
 			done := golden(t, "complete")
 			done.ID, done.AggregateID = "e0b1c2d3-2565-5c3e-b33b-1add2a8e1405", "s-2"
 			complete := b.put(t, done)
@@ -71,7 +71,7 @@ func TestDeliver(t *testing.T) {
 		}
 	})
 	bubble(t, "it runs until its context ends, and a stop is told within a poll", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		end := run(t, newSender(t, b, r))
 		synctest.Wait()
 		b.stop(t, "late")
@@ -100,7 +100,7 @@ func TestOutage(t *testing.T) {
 		"a day's respite": func(*http.Request, string) (*http.Response, error) { return respond(429, "Retry-After", "86400"), nil },
 	} {
 		bubble(t, name+" for 24 hours", func(t *testing.T) {
-			b, r, log := &box{}, &receiver{}, &journal{}
+			b, r, log := newBox(), &receiver{}, &journal{}
 			ids := b.stops(t, 3)
 			r.answers(answer)
 			end := run(t, newSender(t, b, r, func(c *notify.Config) {
@@ -129,7 +129,7 @@ func TestOutage(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	bubble(t, "they double from five seconds to an hour, less up to a fifth", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answersWith(500)
 		end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Poll = 2 * time.Second }))
@@ -154,7 +154,7 @@ func TestPauses(t *testing.T) {
 		"Sun, 01 Jan 2040 00:00:00 GMT": time.Hour,
 	} {
 		bubble(t, "a Retry-After of "+value, func(t *testing.T) { // it begins at midnight of 2000-01-01
-			b, r := &box{}, &receiver{}
+			b, r := newBox(), &receiver{}
 			b.stops(t, 10)
 			r.answersWith(503, "Retry-After", value)
 			end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Poll = 5 * time.Second }))
@@ -180,7 +180,7 @@ func TestRest(t *testing.T) {
 		rest   time.Duration
 	}{"429": {429, "1200", 20 * time.Minute}, "410": {410, "", time.Hour}} {
 		bubble(t, "after a "+name+" this sender sends nothing, and no other the same notice", func(t *testing.T) {
-			b, r, other := &box{}, &receiver{}, &receiver{}
+			b, r, other := newBox(), &receiver{}, &receiver{}
 			first := b.stop(t, "first")
 			r.answersWith(test.status, "Retry-After", test.header)
 			end := run(t, newSender(t, b, r))
@@ -201,7 +201,7 @@ func TestRest(t *testing.T) {
 
 func TestKeepFor(t *testing.T) {
 	bubble(t, "a notice is given up after its time, loudly, and none before", func(t *testing.T) {
-		b, r, log := &box{}, &receiver{}, &journal{}
+		b, r, log := newBox(), &receiver{}, &journal{}
 		id := b.stop(t, "r")
 		r.answersWith(500)
 		end := run(t, newSender(t, b, r, func(c *notify.Config) {
@@ -218,7 +218,7 @@ func TestKeepFor(t *testing.T) {
 		assert.Contains(t, log.String(), "run_id=r ")
 	})
 	bubble(t, "one that nobody sent for a month is sent", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		id := b.stop(t, "r")
 		time.Sleep(30 * 24 * time.Hour)
 		r.answersWith(500)
@@ -232,38 +232,11 @@ func TestKeepFor(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{id}, r.ids())
 	})
-	for name, ahead := range map[string]time.Duration{"back": -365 * 24 * time.Hour, "ahead": 365 * 24 * time.Hour} {
-		bubble(t, "a database whose clock is a year "+name+" loses none", func(t *testing.T) {
-			b, r := &box{ahead: ahead}, &receiver{}
-			ids := b.stops(t, 3)
-			r.answersWith(500)
-			end := run(t, newSender(t, b, r))
-			time.Sleep(time.Minute)
-			r.answersWith(0)
-			time.Sleep(time.Minute)
-			end()
-			assert.ElementsMatch(t, ids, r.ids())
-		})
-	}
-	bubble(t, "a database whose clock is set back delays it, and loses none", func(t *testing.T) {
-		b, r := &box{ahead: time.Hour}, &receiver{}
-		ids := b.stops(t, 3)
-		r.answersWith(500)
-		end := run(t, newSender(t, b, r))
-		time.Sleep(time.Minute)
-		b.mu.Lock()
-		b.ahead = -time.Hour
-		b.mu.Unlock()
-		r.answersWith(0)
-		time.Sleep(3 * time.Hour)
-		end()
-		assert.ElementsMatch(t, ids, r.ids())
-	})
 }
 
 func TestSlow(t *testing.T) {
 	bubble(t, "a notice that is slow holds up the others for no longer than a time-out and a poll", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		slow := b.stop(t, "slow")
 		ids := b.stops(t, 50)
 		r.answers(func(request *http.Request, id string) (*http.Response, error) {
@@ -284,7 +257,7 @@ func TestSlow(t *testing.T) {
 		}
 	})
 	bubble(t, "an answer whose body does not end is one", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answers(func(request *http.Request, _ string) (*http.Response, error) {
 			reader, writer := io.Pipe()
@@ -296,7 +269,7 @@ func TestSlow(t *testing.T) {
 		assert.Equal(t, 1, d.Delivered)
 	})
 	bubble(t, "of an answer that goes on and on the beginning is enough", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answers(func(*http.Request, string) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: endless{}}, nil
@@ -307,7 +280,7 @@ func TestSlow(t *testing.T) {
 		assert.Equal(t, 4*time.Second, time.Since(began))
 	})
 	bubble(t, "a send that is under way ends before Run does", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 30)
 		r.answers(func(*http.Request, string) (*http.Response, error) {
 			time.Sleep(5 * time.Second)
@@ -322,7 +295,7 @@ func TestSlow(t *testing.T) {
 		assert.Equal(t, len(ids)-notify.DefaultParallel, b.left())
 	})
 	bubble(t, "a transport that does not heed its context is left behind", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
 		r.answers(func(*http.Request, string) (*http.Response, error) {
 			time.Sleep(time.Hour)
@@ -346,7 +319,7 @@ func TestDatabaseDown(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		bubble(t, "nothing is lost, hanging "+strconv.FormatBool(hangs), func(t *testing.T) {
 			for _, down := range []string{"claim", "read", "finish", "delay", "all"} {
-				b, r, log := &box{}, &receiver{}, &journal{}
+				b, r, log := newBox(), &receiver{}, &journal{}
 				ids := b.stops(t, 20)
 				if down == "delay" {
 					r.answersWith(500)
@@ -379,26 +352,9 @@ func TestDatabaseDown(t *testing.T) {
 	}
 }
 
-func TestTogether(t *testing.T) {
-	bubble(t, "two senders share an outbox, and tell each stop once", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
-		ids := b.stops(t, 100)
-		r.answers(func(*http.Request, string) (*http.Response, error) {
-			time.Sleep(100 * time.Millisecond)
-			return nil, nil
-		})
-		end := run(t, newSender(t, b, r), newSender(t, b, r))
-		time.Sleep(time.Minute)
-		end()
-		assert.ElementsMatch(t, ids, r.ids())
-		assert.Len(t, r.all(), 100)
-		assert.Equal(t, 2*notify.DefaultParallel, r.peak)
-	})
-}
-
 func TestOtherSecret(t *testing.T) {
 	bubble(t, "a receiver with another secret refuses, and gets it when that is corrected", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		id := b.stop(t, "r")
 		r.answersWith(http.StatusUnauthorized)
 		_, err := newSender(t, b, r, func(c *notify.Config) { c.Secrets = []string{otherSecret} }).Deliver(t.Context())
@@ -416,7 +372,7 @@ func TestOtherSecret(t *testing.T) {
 
 func TestTest(t *testing.T) {
 	bubble(t, "one notice is sent now, past the outbox", func(t *testing.T) {
-		b, r := &box{}, &receiver{}
+		b, r := newBox(), &receiver{}
 		status, err := newSender(t, b, r).Test(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, 204, status)
@@ -434,7 +390,7 @@ func TestTest(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		r.answers(hang)
-		status, err := newSender(t, &box{}, r).Test(ctx)
+		status, err := newSender(t, newBox(), r).Test(ctx)
 		require.ErrorContains(t, err, "did not answer within 10s")
 		assert.Zero(t, status)
 	})

@@ -1,10 +1,14 @@
 package notify_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +29,7 @@ func TestStore(t *testing.T) {
 		store, r := &session.Memory{Outbox: true}, &receiver{}
 		chance := rand.New(rand.NewPCG(1, 2))
 		r.answers(func(*http.Request, string) (*http.Response, error) {
+			time.Sleep(100 * time.Millisecond)
 			r.mu.Lock()
 			failing := chance.IntN(3) == 0
 			r.mu.Unlock()
@@ -79,6 +84,9 @@ func TestStore(t *testing.T) {
 		told := r.ids()
 		assert.Subset(t, told, ends)
 		assert.Len(t, told, len(ends)+1, "and the alert")
+		for _, id := range told {
+			assert.Equal(t, 1, r.times(id))
+		}
 		left, err := store.ClaimNotices(t.Context(), 1, time.Hour)
 		require.NoError(t, err)
 		assert.Empty(t, left)
@@ -108,4 +116,169 @@ func endRun(t *testing.T, store *session.Memory, id string, way int) {
 	require.NoError(t, err)
 	require.NoError(t, layer.Close())
 	require.NoError(t, wd.Close())
+}
+
+var errKilled = errors.New("killed")
+
+// A mortal is what a process reaches of an outbox and a receiver: nothing more from one of its calls on. That call is
+// still carried out if late is set.
+type mortal struct {
+	*box
+	to   *receiver
+	late bool
+	kill func()
+
+	mu   sync.Mutex
+	left int // calls
+}
+
+// call carries out a call of a process that is alive.
+func call[T any](m *mortal, do func() (T, error)) (result T, err error) {
+	m.mu.Lock()
+	m.left--
+	left := m.left
+	m.mu.Unlock()
+	if left == 0 {
+		m.kill()
+	}
+	if left > 0 || left == 0 && m.late {
+		result, err = do()
+	}
+	if left <= 0 {
+		var none T
+		return none, errKilled
+	}
+	return result, err
+}
+
+func (m *mortal) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
+	return call(m, func() ([]watchdog.Event, error) { return m.box.Read(ctx, kind, id) })
+}
+
+func (m *mortal) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+	return call(m, func() ([]session.Notice, error) { return m.box.ClaimNotices(ctx, most, lasts) })
+}
+
+func (m *mortal) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	_, err := call(m, func() (int, error) { return 0, m.box.FinishNotices(ctx, notices...) })
+	return err
+}
+
+func (m *mortal) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	_, err := call(m, func() (int, error) { return 0, m.box.DelayNotice(ctx, n, pause) })
+	return err
+}
+
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	return call(m, func() (*http.Response, error) { return m.to.RoundTrip(request) })
+}
+
+// TestKilled kills the sender at each of its calls, before and after it took effect, while the receiver refuses each
+// notice once. Another sender goes on.
+func TestKilled(t *testing.T) {
+	points, twice := 0, 0
+	for _, late := range []bool{false, true} {
+		for at, lived := 1, false; !lived; at++ {
+			synctest.Test(t, func(t *testing.T) {
+				b, r := newBox(), &receiver{}
+				ids := b.stops(t, 5)
+				layer := b.put(t, golden(t, "cancel_layer"))
+				refused := map[string]bool{}
+				r.answers(func(_ *http.Request, id string) (*http.Response, error) {
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					if !refused[id] {
+						refused[id] = true
+						return respond(http.StatusServiceUnavailable), nil
+					}
+					return nil, nil
+				})
+				ctx, kill := context.WithCancel(t.Context())
+				m := &mortal{box: b, to: r, late: late, kill: kill, left: at}
+				s, err := notify.New(m, m, notify.Config{
+					URL: hook, Secrets: []string{secret}, Transport: m, Logger: (&journal{}).logger(), Parallel: 2,
+				})
+				require.NoError(t, err)
+				var running sync.WaitGroup
+				running.Go(func() { _ = s.Run(ctx) })
+				time.Sleep(time.Minute)
+				lived = ctx.Err() == nil && b.left() == 0
+				kill()
+				running.Wait()
+
+				end := run(t, newSender(t, b, r))
+				time.Sleep(5 * time.Minute)
+				end()
+				assert.ElementsMatch(t, ids, r.ids(), "killed at call %d", at)
+				assert.NotContains(t, r.ids(), layer)
+				assert.Zero(t, b.left())
+				for _, id := range ids {
+					assert.LessOrEqual(t, r.times(id), 2)
+					twice += r.times(id) - 1
+				}
+			})
+			points++
+		}
+	}
+	assert.Greater(t, points, 2*25, "the claims, reads, sends, delays and removals")
+	assert.Positive(t, twice, "at least once: killed between the answer and its note")
+	t.Logf("killed at %d points; %d notices were told twice", points, twice)
+}
+
+// TestWrongClock has the database's clock be wrong when a notice is put: the notice is tried for seven days all the
+// same, and then dropped once.
+func TestWrongClock(t *testing.T) {
+	const year, never = 365 * 24 * time.Hour, time.Duration(-1)
+	for name, wrong := range map[string]time.Duration{"right": 0, "a year ahead": year, "a year behind": -year} {
+		for when, corrected := range map[string]time.Duration{
+			"never": never, "before the first try": 0, "after some": time.Minute, "in a long pause": 90 * time.Minute,
+		} {
+			bubble(t, name+" and set right "+when, func(t *testing.T) {
+				b, r, log := newBox(), &receiver{}, &journal{}
+				b.ahead.Store(int64(wrong))
+				b.put(t, golden(t, "cancel"))
+				if corrected == 0 {
+					b.ahead.Store(0)
+				}
+				r.answersWith(500)
+				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() }))
+				if corrected > 0 {
+					time.Sleep(corrected)
+					b.ahead.Store(0)
+				}
+				time.Sleep(notify.DefaultKeepFor - max(corrected, 0))
+				assert.NotContains(t, log.String(), "given up")
+				tries := r.all()
+				assert.Less(t, time.Since(tries[len(tries)-1].at), 2*time.Hour, "it is tried until then")
+				time.Sleep(3 * time.Hour)
+				end()
+				assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
+				assert.Zero(t, b.left())
+			})
+		}
+	}
+	bubble(t, "and it is told a minute after its receiver is back", func(t *testing.T) {
+		b, r := newBox(), &receiver{}
+		b.ahead.Store(int64(year))
+		id := b.put(t, golden(t, "cancel"))
+		r.answersWith(500)
+		sender := newSender(t, b, r)
+		_, err := sender.Deliver(t.Context())
+		require.Error(t, err)
+		b.ahead.Store(0)
+		r.answersWith(0)
+		time.Sleep(time.Minute)
+		_, err = sender.Deliver(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{id}, r.ids())
+	})
+	bubble(t, "one that is to be kept for ever is", func(t *testing.T) {
+		b, r := newBox(), &receiver{}
+		b.stop(t, "r")
+		r.answersWith(500)
+		end := run(t, newSender(t, b, r, func(c *notify.Config) { c.KeepFor, c.Poll = watchdog.NoLimit, time.Hour }))
+		time.Sleep(60 * 24 * time.Hour)
+		end()
+		assert.Equal(t, 1, b.left())
+	})
 }

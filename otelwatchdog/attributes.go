@@ -37,14 +37,6 @@ const (
 	spendNeededKey   = attribute.Key("watchdog.spend.needed")
 )
 
-// The values of watchdog.run.end.
-const (
-	endStopped     = "stopped"
-	endClosed      = "closed"
-	endInterrupted = "interrupted"
-	endParent      = "parent"
-)
-
 // MaxHostReasons is how many codes of the host's own an [Instrument] reports by name; it reports any further one as
 // [OtherReason].
 const MaxHostReasons = 50
@@ -70,9 +62,6 @@ func (r *reasons) bounded(code watchdog.StopReason) watchdog.StopReason {
 	}
 	if len(r.met) == MaxHostReasons {
 		return OtherReason
-	}
-	if r.met == nil {
-		r.met = map[watchdog.StopReason]struct{}{}
 	}
 	r.met[code] = struct{}{}
 	return code

@@ -2,7 +2,11 @@ package otelwatchdog_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
@@ -38,6 +43,12 @@ type fixture struct {
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
+}
+
+// bubble runs a subtest in a bubble.
+func bubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
 func newFixture(tb testing.TB) *fixture {
@@ -165,3 +176,39 @@ func directive(kind watchdog.DirectiveKind) attribute.KeyValue {
 var laddered = watchdog.Config{Budget: watchdog.Budget{
 	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
 }}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// TestDocumented looks up every metric and attribute in the package comment.
+func TestDocumented(t *testing.T) {
+	source, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	tour := strings.Join(strings.Fields(string(source)), " ")
+	golden, err := os.ReadFile("testdata/metrics.tsv")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(golden)) {
+		columns := strings.Split(line, "\t") // name, kind, unit, attributes
+		require.Contains(t, tour, strings.Join(columns[:3], " "))
+		for key := range strings.FieldsSeq(columns[3]) {
+			require.Contains(t, tour, key)
+		}
+	}
+	spans, err := os.ReadFile("testdata/spans.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(spans)) {
+		require.Contains(t, tour, strings.Fields(line)[0])
+	}
+}

@@ -2,6 +2,7 @@ package otelwatchdog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -15,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/seed62658d38/watchdog"
@@ -93,44 +95,23 @@ func TestLiveRuns(t *testing.T) {
 	live := func(f *fixture, layer bool) int64 {
 		return f.count("watchdog.runs.live", attribute.Bool("watchdog.layer", layer))
 	}
-	t.Run("a run is live until its context ends, however that does", func(t *testing.T) {
-		for name, end := range ends {
-			t.Run(name, func(t *testing.T) {
-				inBubble(t, func(f *fixture) {
-					ctx, cancel := context.WithCancel(context.Background())
-					defer cancel()
-					wd := f.attachIn(ctx, "s-1", laddered)
-					require.EqualValues(t, 1, live(f, false))
-					end.how(wd, cancel)
-					synctest.Wait()
-					require.Zero(t, live(f, false))
-					require.NoError(t, wd.Close())
-					require.Zero(t, live(f, false), "it is counted out once")
-				})
-			})
-		}
+	bubble(t, "layers have a count of their own", func(f *fixture) {
+		layer, err := f.attach(laddered).Layer("step", watchdog.Budget{})
+		require.NoError(f.t, err)
+		require.EqualValues(f.t, 1, live(f, false))
+		require.EqualValues(f.t, 1, live(f, true))
+		require.NoError(f.t, layer.Close())
+		require.EqualValues(f.t, 1, live(f, false))
+		require.Zero(f.t, live(f, true))
 	})
-	t.Run("layers have a count of their own", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			layer, err := f.attach(laddered).Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			require.EqualValues(t, 1, live(f, false))
-			require.EqualValues(t, 1, live(f, true))
-			require.NoError(t, layer.Close())
-			require.EqualValues(t, 1, live(f, false))
-			require.Zero(t, live(f, true))
-		})
-	})
-	t.Run("a failed attach counts no run", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			_, err := f.instrument.Attach(context.Background(), watchdog.Run{ID: " "}, watchdog.Config{Store: f.store})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			_, err = f.attach(laddered).Layer("a/b", watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.EqualValues(t, 1, live(f, false), "the run around the layer")
-			require.Zero(t, live(f, true))
-			require.Empty(t, f.spans())
-		})
+	bubble(t, "a failed attach counts no run", func(f *fixture) {
+		_, err := f.instrument.Attach(context.Background(), watchdog.Run{ID: " "}, watchdog.Config{Store: f.store})
+		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
+		_, err = f.attach(laddered).Layer("a/b", watchdog.Budget{})
+		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
+		require.EqualValues(f.t, 1, live(f, false), "the run around the layer")
+		require.Zero(f.t, live(f, true))
+		require.Empty(f.t, f.spans())
 	})
 	t.Run("runs cost no goroutine", func(t *testing.T) {
 		f := newFixture(t)
@@ -148,64 +129,54 @@ func TestLiveRuns(t *testing.T) {
 func TestTrips(t *testing.T) {
 	const trips = "watchdog.trips.total"
 	observed := func(is bool) attribute.KeyValue { return attribute.Bool("watchdog.observe_only", is) }
-	t.Run("each trip is counted once, by limit and directive", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(laddered)
-			after(10*minute + 1)
-			idle := reason(watchdog.IdleExceeded)
-			require.EqualValues(t, 1, f.count(trips, idle, directive(watchdog.DirectiveRetry)))
-			require.Zero(t, f.count(trips, directive(watchdog.DirectiveCancel)))
-			after(10*minute + 1)
-			require.EqualValues(t, 1, f.count(trips, idle, directive(watchdog.DirectiveCancel), observed(false)))
-			require.NoError(t, wd.Close())
-			require.EqualValues(t, 2, f.count(trips))
-		})
+	bubble(t, "each trip is counted once, by limit and directive", func(f *fixture) {
+		wd := f.attach(laddered)
+		after(10*minute + 1)
+		idle := reason(watchdog.IdleExceeded)
+		require.EqualValues(f.t, 1, f.count(trips, idle, directive(watchdog.DirectiveRetry)))
+		require.Zero(f.t, f.count(trips, directive(watchdog.DirectiveCancel)))
+		after(10*minute + 1)
+		require.EqualValues(f.t, 1, f.count(trips, idle, directive(watchdog.DirectiveCancel), observed(false)))
+		require.NoError(f.t, wd.Close())
+		require.EqualValues(f.t, 2, f.count(trips))
 	})
-	t.Run("a cancel that is only observed has the attribute", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: minute}})
-			after(minute + 1)
-			require.NoError(t, wd.Context().Err())
-			wallClock := reason(watchdog.WallClockExceeded)
-			require.EqualValues(t, 1, f.count(trips, wallClock, directive(watchdog.DirectiveCancel), observed(true)))
-			require.EqualValues(t, 1, f.count(trips))
-		})
+	bubble(t, "a cancel that is only observed has the attribute", func(f *fixture) {
+		wd := f.attach(watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: minute}})
+		after(minute + 1)
+		require.NoError(f.t, wd.Context().Err())
+		wallClock := reason(watchdog.WallClockExceeded)
+		require.EqualValues(f.t, 1, f.count(trips, wallClock, directive(watchdog.DirectiveCancel), observed(true)))
+		require.EqualValues(f.t, 1, f.count(trips))
 	})
-	t.Run("a cancel on another host is counted here too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			here, there := f.attach(laddered), f.attach(laddered)
-			_, err := there.Cancel(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout})
-			require.NoError(t, err)
-			_, err = here.Sync(context.Background())
-			require.NoError(t, err)
-			synctest.Wait()
-			require.EqualValues(t, 2, f.count(trips, reason(watchdog.SessionIdleTimeout), directive(watchdog.DirectiveCancel)))
-		})
+	bubble(t, "a cancel on another host is counted here too", func(f *fixture) {
+		here, there := f.attach(laddered), f.attach(laddered)
+		_, err := there.Cancel(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout})
+		require.NoError(f.t, err)
+		_, err = here.Sync(context.Background())
+		require.NoError(f.t, err)
+		synctest.Wait()
+		require.EqualValues(f.t, 2, f.count(trips, reason(watchdog.SessionIdleTimeout), directive(watchdog.DirectiveCancel)))
 	})
-	t.Run("a cancel that was stored before the attach is not counted", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: minute}}
-			start := time.Now()
-			f.attach(cfg)
-			after(minute + time.Second)
-			again(f, start, cfg)
-			require.EqualValues(t, 1, f.count(trips))
-			require.Zero(t, f.count("watchdog.runs.live"))
-			require.Len(t, f.spans(), 2)
-			require.Empty(t, f.spans()[1].Events)
-			require.Equal(t, string(watchdog.WallClockExceeded), f.spans()[1].Status.Description)
-		})
+	bubble(t, "a cancel that was stored before the attach is not counted", func(f *fixture) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: minute}}
+		start := time.Now()
+		f.attach(cfg)
+		after(minute + time.Second)
+		again(f, start, cfg)
+		require.EqualValues(f.t, 1, f.count(trips))
+		require.Zero(f.t, f.count("watchdog.runs.live"))
+		require.Len(f.t, f.spans(), 2)
+		require.Empty(f.t, f.spans()[1].Events)
+		require.Equal(f.t, string(watchdog.WallClockExceeded), f.spans()[1].Status.Description)
 	})
-	t.Run("a cancel that the attach finds is counted", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			start := time.Now()
-			after(2 * minute)
-			again(f, start, watchdog.Config{Budget: watchdog.Budget{WallClock: minute}})
-			require.EqualValues(t, 1, f.count(trips))
-			n, late := f.latenesses()
-			require.EqualValues(t, 1, n)
-			require.InDelta(t, 60_000, late, 0.001)
-		})
+	bubble(t, "a cancel that the attach finds is counted", func(f *fixture) {
+		start := time.Now()
+		after(2 * minute)
+		again(f, start, watchdog.Config{Budget: watchdog.Budget{WallClock: minute}})
+		require.EqualValues(f.t, 1, f.count(trips))
+		n, late := f.latenesses()
+		require.EqualValues(f.t, 1, n)
+		require.InDelta(f.t, 60_000, late, 0.001)
 	})
 	t.Run("with PollOnly the goroutine that finds a trip exports it", func(t *testing.T) {
 		f := newFixture(t)
@@ -225,23 +196,21 @@ func TestTrips(t *testing.T) {
 		_, late := f.latenesses()
 		require.InDelta(t, 120_000, late, 0.001, "a minute each")
 	})
-	t.Run("only the first codes of the host's own are reported by name", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			for n := range otelwatchdog.MaxHostReasons + 5 {
-				wd := f.attachIn(context.Background(), fmt.Sprint("s-", n), laddered)
-				_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.StopReason(fmt.Sprint("out_of_tokens_", n))})
-				require.NoError(t, err)
-				require.NoError(t, wd.Close())
-			}
-			wd := f.attachIn(context.Background(), "s-last", laddered)
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.GradeRegressing})
-			require.NoError(t, err)
-			require.NoError(t, wd.Close())
-			require.EqualValues(t, 1, f.count(trips, reason("out_of_tokens_0")))
-			require.EqualValues(t, 5, f.count(trips, reason(otelwatchdog.OtherReason)))
-			require.EqualValues(t, 1, f.count(trips, reason(watchdog.GradeRegressing)), "a code of the watchdog is never other")
-			require.Len(t, f.metrics()[trips].Data.(metricdata.Sum[int64]).DataPoints, otelwatchdog.MaxHostReasons+2)
-		})
+	bubble(t, "only the first codes of the host's own are reported by name", func(f *fixture) {
+		for n := range otelwatchdog.MaxHostReasons + 5 {
+			wd := f.attachIn(context.Background(), fmt.Sprint("s-", n), laddered)
+			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.StopReason(fmt.Sprint("out_of_tokens_", n))})
+			require.NoError(f.t, err)
+			require.NoError(f.t, wd.Close())
+		}
+		wd := f.attachIn(context.Background(), "s-last", laddered)
+		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.GradeRegressing})
+		require.NoError(f.t, err)
+		require.NoError(f.t, wd.Close())
+		require.EqualValues(f.t, 1, f.count(trips, reason("out_of_tokens_0")))
+		require.EqualValues(f.t, 5, f.count(trips, reason(otelwatchdog.OtherReason)))
+		require.EqualValues(f.t, 1, f.count(trips, reason(watchdog.GradeRegressing)), "a code of the watchdog is never other")
+		require.Len(f.t, f.metrics()[trips].Data.(metricdata.Sum[int64]).DataPoints, otelwatchdog.MaxHostReasons+2)
 	})
 }
 
@@ -254,69 +223,47 @@ func again(f *fixture, start time.Time, cfg watchdog.Config) {
 }
 
 func TestLateness(t *testing.T) {
-	t.Run("it is the time used beyond the limit", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			cfg := laddered
-			cfg.Clock = clock.New() // polled by the test, with the bubble's time
-			cfg.PollOnly = true
-			wd := f.attach(cfg)
-			after(10*minute + 7*time.Second)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			n, sum := f.latenesses(reason(watchdog.IdleExceeded), directive(watchdog.DirectiveRetry))
-			require.EqualValues(t, 1, n)
-			require.InDelta(t, 7_000, sum, 0.001)
-		})
+	bubble(t, "a cancel of a guard without a limit has no lateness", func(f *fixture) {
+		wd := f.attach(laddered)
+		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+		require.NoError(f.t, err)
+		synctest.Wait()
+		require.EqualValues(f.t, 1, f.count("watchdog.trips.total"))
+		n, _ := f.latenesses()
+		require.Zero(f.t, n)
 	})
-	t.Run("a cancel of a guard without a limit has no lateness", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(laddered)
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			synctest.Wait()
-			require.EqualValues(t, 1, f.count("watchdog.trips.total"))
-			n, _ := f.latenesses()
-			require.Zero(t, n)
-		})
-	})
-	t.Run("a guard that cancels before its limit is not late", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(laddered)
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoProgress, Elapsed: time.Second, Budget: minute})
-			require.NoError(t, err)
-			synctest.Wait()
-			n, sum := f.latenesses()
-			require.EqualValues(t, 1, n)
-			require.Zero(t, sum)
-		})
+	bubble(t, "a guard that cancels before its limit is not late", func(f *fixture) {
+		wd := f.attach(laddered)
+		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoProgress, Elapsed: time.Second, Budget: minute})
+		require.NoError(f.t, err)
+		synctest.Wait()
+		n, sum := f.latenesses()
+		require.EqualValues(f.t, 1, n)
+		require.Zero(f.t, sum)
 	})
 }
 
 func TestAbandonedCalls(t *testing.T) {
-	t.Run("the calls of all accounts are one count", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var one, other bound.Calls
-			abandon(f, &one)
-			abandon(f, &other)
-			abandon(f, &other) // a second time: it changes nothing
-			f.instrument.Calls(nil)
-			require.EqualValues(t, 3, f.count("watchdog.calls.abandoned"))
-			require.Zero(t, f.count("watchdog.calls.outstanding"))
-		})
+	bubble(t, "the calls of all accounts are one count", func(f *fixture) {
+		var one, other bound.Calls
+		abandon(f, &one)
+		abandon(f, &other)
+		abandon(f, &other) // a second time: it changes nothing
+		f.instrument.Calls(nil)
+		require.EqualValues(f.t, 3, f.count("watchdog.calls.abandoned"))
+		require.Zero(f.t, f.count("watchdog.calls.outstanding"))
 	})
-	t.Run("calls that have not ended are outstanding", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var calls bound.Calls
-			f.instrument.Calls(&calls)
-			end := make(chan struct{})
-			bound.Do(context.Background(), bound.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
-				func(context.Context) (int, error) { <-end; return 0, nil })
-			require.EqualValues(t, 1, f.count("watchdog.calls.outstanding"))
-			close(end)
-			synctest.Wait()
-			require.Zero(t, f.count("watchdog.calls.outstanding"))
-			require.EqualValues(t, 1, f.count("watchdog.calls.abandoned"))
-		})
+	bubble(t, "calls that have not ended are outstanding", func(f *fixture) {
+		var calls bound.Calls
+		f.instrument.Calls(&calls)
+		end := make(chan struct{})
+		bound.Do(context.Background(), bound.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
+			func(context.Context) (int, error) { <-end; return 0, nil })
+		require.EqualValues(f.t, 1, f.count("watchdog.calls.outstanding"))
+		close(end)
+		synctest.Wait()
+		require.Zero(f.t, f.count("watchdog.calls.outstanding"))
+		require.EqualValues(f.t, 1, f.count("watchdog.calls.abandoned"))
 	})
 	t.Run("without an account nothing is exported", func(t *testing.T) {
 		require.NotContains(t, newFixture(t).metrics(), "watchdog.calls.abandoned")
@@ -324,24 +271,22 @@ func TestAbandonedCalls(t *testing.T) {
 }
 
 func TestProviders(t *testing.T) {
-	t.Run("a run goes on unmeasured after their shutdown", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var calls bound.Calls
-			f.instrument.Calls(&calls)
-			wd := f.attach(laddered)
-			require.NoError(t, f.meters.Shutdown(context.Background()))
-			require.NoError(t, f.tracers.Shutdown(context.Background()))
-			after(10*minute + 1)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			later := f.attachIn(context.Background(), "s-2", laddered)
-			abandonOne(&calls)
-			recordPass(f)
-			require.NoError(t, wd.Close())
-			require.NoError(t, later.Close())
-			require.Empty(t, f.spans())
-		})
+	bubble(t, "a run goes on unmeasured after their shutdown", func(f *fixture) {
+		var calls bound.Calls
+		f.instrument.Calls(&calls)
+		wd := f.attach(laddered)
+		require.NoError(f.t, f.meters.Shutdown(context.Background()))
+		require.NoError(f.t, f.tracers.Shutdown(context.Background()))
+		after(10*minute + 1)
+		d, ok := wd.Poll()
+		require.True(f.t, ok)
+		require.Equal(f.t, watchdog.DirectiveRetry, d.Kind)
+		later := f.attachIn(context.Background(), "s-2", laddered)
+		abandonOne(&calls)
+		recordPass(f)
+		require.NoError(f.t, wd.Close())
+		require.NoError(f.t, later.Close())
+		require.Empty(f.t, f.spans())
 	})
 	t.Run("the global ones are the default", func(t *testing.T) {
 		f := newFixture(t)
@@ -369,18 +314,71 @@ func TestProviders(t *testing.T) {
 			require.ErrorIs(t, err, errRefused, refused)
 		}
 	})
-	t.Run("a delta reader gets deltas", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t)
-			f.reader = sdkmetric.NewManualReader(sdkmetric.WithTemporalitySelector(sdkmetric.DeltaTemporalitySelector))
-			f.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
-			instrument, err := otelwatchdog.New(otelwatchdog.Config{MeterProvider: f.meters, TracerProvider: f.tracers})
-			require.NoError(t, err)
-			f.instrument = instrument
-			var calls bound.Calls
-			abandon(f, &calls)
-			require.EqualValues(t, 1, f.count("watchdog.calls.abandoned"))
-			require.Zero(t, f.count("watchdog.calls.abandoned"))
-		})
-	})
+}
+
+var errRefused = errors.New("refused")
+
+// refusingProvider is a meter provider that refuses one metric.
+type refusingProvider struct {
+	noop.MeterProvider
+	name string
+}
+
+// refusingMeter is its meter.
+type refusingMeter struct {
+	noop.Meter
+	name string
+}
+
+func (r *refusingProvider) Meter(string, ...metric.MeterOption) metric.Meter {
+	return &refusingMeter{name: r.name}
+}
+
+func (r *refusingMeter) refuse(name string) error {
+	if name == r.name {
+		return errRefused
+	}
+	return nil
+}
+
+func (r *refusingMeter) Int64UpDownCounter(
+	name string, _ ...metric.Int64UpDownCounterOption,
+) (metric.Int64UpDownCounter, error) {
+	return noop.Int64UpDownCounter{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return noop.Int64Counter{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Float64Histogram(
+	name string, _ ...metric.Float64HistogramOption,
+) (metric.Float64Histogram, error) {
+	return noop.Float64Histogram{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Int64Gauge(name string, _ ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
+	return noop.Int64Gauge{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Int64ObservableCounter(
+	name string, _ ...metric.Int64ObservableCounterOption,
+) (metric.Int64ObservableCounter, error) {
+	return noop.Int64ObservableCounter{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Int64ObservableUpDownCounter(
+	name string, _ ...metric.Int64ObservableUpDownCounterOption,
+) (metric.Int64ObservableUpDownCounter, error) {
+	return noop.Int64ObservableUpDownCounter{}, r.refuse(name)
+}
+
+func (r *refusingMeter) Int64ObservableGauge(
+	name string, _ ...metric.Int64ObservableGaugeOption,
+) (metric.Int64ObservableGauge, error) {
+	return noop.Int64ObservableGauge{}, r.refuse(name)
+}
+
+func (r *refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return noop.Registration{}, r.refuse("callback")
 }

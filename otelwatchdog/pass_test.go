@@ -3,13 +3,18 @@ package otelwatchdog_test
 import (
 	"context"
 	"errors"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -72,33 +77,54 @@ func TestPass(t *testing.T) {
 			f.instrument.Pass(sweep.Pass{Behind: behind})
 			require.EqualValues(t, behind, f.count("watchdog.sessions.behind"))
 		}
-		f.instrument.Pass(sweep.Pass{Err: errBroken})
+		f.instrument.Pass(sweep.Pass{Err: errors.New("broken")})
 		require.EqualValues(t, 3, f.count("watchdog.sessions.behind"))
 		f.instrument.Pass(sweep.Pass{})
 		require.Zero(t, f.count("watchdog.sessions.behind"))
 	})
-	t.Run("a sweeper exports each of its passes", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			failing := brokenDatabase{}
-			sweeper, err := sweep.New(failing, failing, sweep.Config{OnPass: f.instrument.Pass, Logger: quiet})
-			require.NoError(t, err)
-			_, err = sweeper.Sweep(context.Background())
-			require.ErrorIs(t, err, errBroken)
-			require.EqualValues(t, 1, f.count("watchdog.checks.total"))
-			require.EqualValues(t, 1, f.count("watchdog.errors.total"))
+}
+
+// TestCommand checks that the trips of commands are measured.
+func TestCommand(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		action stall.TripAction
+		inside bool
+	}{
+		{"ended, in a measured run", stall.ActionFail, true},
+		{"ended, outside of a run", stall.ActionFail, false},
+		{"ignored, in a measured run", stall.ActionIgnore, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			ctx := f.instrument.Commands(context.Background())
+			cfg := stall.Config{
+				Step: "step", NoOutput: 100 * time.Millisecond, OnStall: c.action, Logger: quiet,
+				WallClock: time.Second, Grace: []stall.Step{{Signal: syscall.SIGINT}, {Signal: syscall.SIGTERM}},
+			}
+			if c.inside {
+				ctx = f.attach(watchdog.Config{}).Context()
+			} else {
+				cfg.RunID, cfg.Store = "s-1", f.store
+			}
+			_, err := stall.Run(ctx, exec.Command("sleep", "60"), cfg)
+			code := watchdog.CommandNoOutput
+			ignored := c.action == stall.ActionIgnore
+			if ignored {
+				require.ErrorIs(t, err, watchdog.WallClockExceeded)
+				code = watchdog.WallClockExceeded
+			} else {
+				require.ErrorIs(t, err, code)
+			}
+			layer := attribute.Bool("watchdog.layer", true)
+			require.EqualValues(t, 1, f.count("watchdog.trips.total", reason(watchdog.CommandNoOutput), layer,
+				attribute.Bool("watchdog.observe_only", ignored)))
+			require.Zero(t, f.count("watchdog.runs.live", layer))
+			require.Len(t, f.spans(), 1, "it has ended when Run returns")
+			span := f.spans()[0]
+			require.Equal(t, "s-1/step", attributeOf(span, "watchdog.run.id"))
+			require.Equal(t, string(code), attributeOf(span, "watchdog.reason"))
+			require.Equal(t, c.inside, span.Parent.IsValid())
 		})
-	})
-}
-
-var errBroken = errors.New("broken")
-
-// brokenDatabase is a database that fails.
-type brokenDatabase struct{}
-
-func (brokenDatabase) Stalled(context.Context, session.Query) (session.Page, error) {
-	return session.Page{}, errBroken
-}
-
-func (brokenDatabase) Cancel(context.Context, session.Session, session.CancelRequest) (session.Outcome, error) {
-	return "", errBroken
+	}
 }

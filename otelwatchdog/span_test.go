@@ -51,66 +51,54 @@ var ends = map[string]struct {
 }
 
 func TestSpan(t *testing.T) {
-	t.Run("it ends with the run, once, and has the end as attribute", func(t *testing.T) {
+	t.Run("it ends with the run, once, has the end as attribute, and the run is live until then", func(t *testing.T) {
 		for name, end := range ends {
-			t.Run(name, func(t *testing.T) {
-				inBubble(t, func(f *fixture) {
-					ctx, cancel := context.WithCancel(context.Background())
-					defer cancel()
-					wd := f.attachIn(ctx, "s-1", laddered)
-					require.Empty(t, f.spans())
-					end.how(wd, cancel)
-					synctest.Wait()
-					require.NoError(t, wd.Close())
-					require.Len(t, f.spans(), 1)
-					span := f.spans()[0]
-					require.Equal(t, end.says, attributeOf(span, "watchdog.run.end"))
-					require.Equal(t, end.says == "stopped", span.Status.Code == codes.Error)
-					require.Equal(t, end.says == "stopped", attributeOf(span, "watchdog.reason") != "")
-				})
+			bubble(t, name, func(f *fixture) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				wd := f.attachIn(ctx, "s-1", laddered)
+				require.Empty(f.t, f.spans())
+				require.EqualValues(f.t, 1, f.count("watchdog.runs.live"))
+				end.how(wd, cancel)
+				synctest.Wait()
+				require.Zero(f.t, f.count("watchdog.runs.live"))
+				require.NoError(f.t, wd.Close())
+				require.Zero(f.t, f.count("watchdog.runs.live"), "it is counted out once")
+				require.Len(f.t, f.spans(), 1)
+				span := f.spans()[0]
+				require.Equal(f.t, end.says, attributeOf(span, "watchdog.run.end"))
+				require.Equal(f.t, end.says == "stopped", span.Status.Code == codes.Error)
+				require.Equal(f.t, end.says == "stopped", attributeOf(span, "watchdog.reason") != "")
 			})
 		}
 	})
-	t.Run("it has ended when Close returns", func(t *testing.T) {
-		for range 50 {
-			f := newFixture(t)
-			require.NoError(t, f.attach(laddered).Close())
-			require.Len(t, f.spans(), 1)
+	bubble(t, "the span of a stuck host ends at the limit", func(f *fixture) {
+		f.attach(watchdog.Config{Budget: watchdog.Budget{WallClock: minute}}) // and nobody polls it
+		after(minute + 1)
+		require.Len(f.t, f.spans(), 1)
+		require.InDelta(f.t, minute, f.spans()[0].EndTime.Sub(f.spans()[0].StartTime), float64(time.Microsecond))
+	})
+	bubble(t, "it is the parent of spans in the run and the child of the attach's span", func(f *fixture) {
+		tracer := f.tracers.Tracer("host")
+		ctx, outer := tracer.Start(context.Background(), "request")
+		wd := f.attachIn(ctx, "s-1", laddered)
+		layer, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(f.t, err)
+		_, work := tracer.Start(layer.Context(), "work")
+		work.End()
+		require.NoError(f.t, layer.Close())
+		require.NoError(f.t, wd.Close())
+		outer.End()
+		require.Equal(f.t, []string{"work", "watchdog.run", "watchdog.run", "request"}, names(f.spans()))
+		for n, span := range f.spans()[:3] {
+			require.Equal(f.t, f.spans()[n+1].SpanContext.SpanID(), span.Parent.SpanID())
 		}
 	})
-	t.Run("the span of a stuck host ends at the limit", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.attach(watchdog.Config{Budget: watchdog.Budget{WallClock: minute}}) // and nobody polls it
-			after(minute + 1)
-			require.Len(t, f.spans(), 1)
-			require.InDelta(t, minute, f.spans()[0].EndTime.Sub(f.spans()[0].StartTime), float64(time.Microsecond))
-		})
-	})
-	t.Run("it is the parent of spans in the run and the child of the attach's span", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			tracer := f.tracers.Tracer("host")
-			ctx, outer := tracer.Start(context.Background(), "request")
-			wd := f.attachIn(ctx, "s-1", laddered)
-			layer, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			_, work := tracer.Start(layer.Context(), "work")
-			work.End()
-			require.NoError(t, layer.Close())
-			require.NoError(t, wd.Close())
-			outer.End()
-			require.Equal(t, []string{"work", "watchdog.run", "watchdog.run", "request"}, names(f.spans()))
-			for n, span := range f.spans()[:3] {
-				require.Equal(t, f.spans()[n+1].SpanContext.SpanID(), span.Parent.SpanID())
-			}
-		})
-	})
-	t.Run("the run's context has the watchdog", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(laddered)
-			require.Same(t, wd.Watchdog, watchdog.FromContext(wd.Context()))
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
-		})
+	bubble(t, "the run's context has the watchdog", func(f *fixture) {
+		wd := f.attach(laddered)
+		require.Same(f.t, wd.Watchdog, watchdog.FromContext(wd.Context()))
+		require.NoError(f.t, wd.Close())
+		require.ErrorIs(f.t, context.Cause(wd.Context()), watchdog.ErrClosed)
 	})
 	t.Run("a layer that its run ended has parent as its end", func(t *testing.T) {
 		for _, how := range []func(wd *otelwatchdog.Watchdog){
@@ -133,60 +121,54 @@ func TestSpan(t *testing.T) {
 			})
 		}
 	})
-	t.Run("it begins with the attach, and a trip has its own time, even with a slow store", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			cfg, began := laddered, time.Now()
-			cfg.Store = &slowStore{EventStore: f.store}
-			wd := f.attach(cfg)
-			require.Equal(t, 2*time.Second, time.Since(began))
-			attached := time.Now()
-			after(11 * minute)
-			require.NoError(t, wd.Close())
-			span := f.spans()[0]
-			require.True(t, began.Equal(span.StartTime))
-			require.Len(t, span.Events, 1)
-			require.InDelta(t, 10*minute, span.Events[0].Time.Sub(attached), float64(time.Microsecond),
-				"silence begins when the attach is done")
-		})
+	bubble(t, "it begins with the attach, and a trip has its own time, even with a slow store", func(f *fixture) {
+		cfg, began := laddered, time.Now()
+		cfg.Store = &slowStore{EventStore: f.store}
+		wd := f.attach(cfg)
+		require.Equal(f.t, 2*time.Second, time.Since(began))
+		attached := time.Now()
+		after(11 * minute)
+		require.NoError(f.t, wd.Close())
+		span := f.spans()[0]
+		require.True(f.t, began.Equal(span.StartTime))
+		require.Len(f.t, span.Events, 1)
+		require.InDelta(f.t, 10*minute, span.Events[0].Time.Sub(attached), float64(time.Microsecond),
+			"silence begins when the attach is done")
 	})
-	t.Run("a processor that panics is reported and ends nothing", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var reported []error
-			handler := otel.GetErrorHandler()
-			otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = append(reported, err) }))
-			defer otel.SetErrorHandler(handler)
-			f.tracers.RegisterSpanProcessor(panickingProcessor{})
-			wd := f.attach(laddered)
-			after(20*minute + 2)
-			require.NoError(t, wd.Close())
-			require.Len(t, reported, 1)
-			require.EqualError(t, reported[0], "end the span of run s-1: a span processor panicked with a string")
-			require.Zero(t, f.count("watchdog.runs.live"))
-		})
+	bubble(t, "a processor that panics is reported and ends nothing", func(f *fixture) {
+		var reported []error
+		handler := otel.GetErrorHandler()
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = append(reported, err) }))
+		defer otel.SetErrorHandler(handler)
+		f.tracers.RegisterSpanProcessor(panickingProcessor{})
+		wd := f.attach(laddered)
+		after(20*minute + 2)
+		require.NoError(f.t, wd.Close())
+		require.Len(f.t, reported, 1)
+		require.EqualError(f.t, reported[0], "end the span of run s-1: a span processor panicked with a string")
+		require.Zero(f.t, f.count("watchdog.runs.live"))
 	})
 	t.Run("a processor that closes the run in OnEnd waits for nothing", func(t *testing.T) {
 		for name, end := range ends {
-			t.Run(name, func(t *testing.T) {
-				inBubble(t, func(f *fixture) {
-					ctx, cancel := context.WithCancel(context.Background())
-					defer cancel()
-					var run atomic.Pointer[otelwatchdog.Watchdog]
-					ended := 0
-					f.tracers.RegisterSpanProcessor(onEnd(func() {
-						began := time.Now()
-						assert.NoError(t, run.Load().Close())
-						assert.Zero(t, time.Since(began))
-						ended++
-					}))
-					wd := f.attachIn(ctx, "s-1", laddered)
-					run.Store(wd)
-					end.how(wd, cancel)
-					synctest.Wait()
+			bubble(t, name, func(f *fixture) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				var run atomic.Pointer[otelwatchdog.Watchdog]
+				ended := 0
+				f.tracers.RegisterSpanProcessor(onEnd(func() {
 					began := time.Now()
-					require.NoError(t, wd.Close())
-					require.Zero(t, time.Since(began))
-					require.Equal(t, 1, ended)
-				})
+					assert.NoError(f.t, run.Load().Close())
+					assert.Zero(f.t, time.Since(began))
+					ended++
+				}))
+				wd := f.attachIn(ctx, "s-1", laddered)
+				run.Store(wd)
+				end.how(wd, cancel)
+				synctest.Wait()
+				began := time.Now()
+				require.NoError(f.t, wd.Close())
+				require.Zero(f.t, time.Since(began))
+				require.Equal(f.t, 1, ended)
 			})
 		}
 	})
@@ -203,43 +185,37 @@ func TestSpan(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a processor that waits for somebody who closes the run is not waited for", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var wd *otelwatchdog.Watchdog
-			f.tracers.RegisterSpanProcessor(onEnd(func() {
-				var closing sync.WaitGroup
-				closing.Go(func() { wd.Close() })
-				closing.Wait()
-			}))
-			wd = f.attach(laddered)
-			require.NoError(t, wd.Close())
-			synctest.Wait()
-			require.Len(t, f.spans(), 1)
-		})
+	bubble(t, "a processor that waits for somebody who closes the run is not waited for", func(f *fixture) {
+		var wd *otelwatchdog.Watchdog
+		f.tracers.RegisterSpanProcessor(onEnd(func() {
+			var closing sync.WaitGroup
+			closing.Go(func() { wd.Close() })
+			closing.Wait()
+		}))
+		wd = f.attach(laddered)
+		require.NoError(f.t, wd.Close())
+		synctest.Wait()
+		require.Len(f.t, f.spans(), 1)
 	})
-	t.Run("exemplars of the run's metrics have its ID", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.attach(laddered)
-			after(20*minute + 2)
-			points := f.metrics()["watchdog.lateness.ms"].Data.(metricdata.Histogram[float64]).DataPoints
-			require.Len(t, points, 2)
-			for _, point := range points {
-				id := f.spans()[0].SpanContext.SpanID()
-				require.Equal(t, id[:], point.Exemplars[0].SpanID)
-			}
-		})
+	bubble(t, "exemplars of the run's metrics have its ID", func(f *fixture) {
+		f.attach(laddered)
+		after(20*minute + 2)
+		points := f.metrics()["watchdog.lateness.ms"].Data.(metricdata.Histogram[float64]).DataPoints
+		require.Len(f.t, points, 2)
+		for _, point := range points {
+			id := f.spans()[0].SpanContext.SpanID()
+			require.Equal(f.t, id[:], point.Exemplars[0].SpanID)
+		}
 	})
-	t.Run("a resumed run has another span", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach(laddered)
-			after(20*minute + 2)
-			resumed, err := f.instrument.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()},
-				watchdog.Config{Store: f.store, Logger: quiet})
-			require.NoError(t, err)
-			require.NoError(t, resumed.Context().Err())
-			require.NoError(t, resumed.Close())
-			require.Len(t, f.spans(), 2)
-		})
+	bubble(t, "a resumed run has another span", func(f *fixture) {
+		wd := f.attach(laddered)
+		after(20*minute + 2)
+		resumed, err := f.instrument.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()},
+			watchdog.Config{Store: f.store, Logger: quiet})
+		require.NoError(f.t, err)
+		require.NoError(f.t, resumed.Context().Err())
+		require.NoError(f.t, resumed.Close())
+		require.Len(f.t, f.spans(), 2)
 	})
 }
 

@@ -1,12 +1,15 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -66,7 +69,6 @@ func (b *bar) shorter(than *bar) bool {
 // low is the part of a limit at which a bar without marks shows that little is left.
 const low = 20
 
-// setLevel names how urgent it is.
 func (b *bar) setLevel() {
 	switch {
 	case b.Left <= 0:
@@ -91,12 +93,6 @@ func timed(name string, limit float64, used time.Duration) bar {
 	return b
 }
 
-// moving has the script move a bar.
-func (b bar) moving(limit float64, since time.Time) bar {
-	b.Limit, b.Since = limit, since
-	return b
-}
-
 func percent(part, whole float64) float64 {
 	return math.Round(min(max(part/whole, 0), 1)*1000) / 10
 }
@@ -114,9 +110,7 @@ func barsOf(s session.Session, state session.State, now time.Time) []bar {
 		bars = append(bars, idle(s, state, now))
 	}
 	for _, spent := range state.Spent {
-		if spent.Limit != story.LoopLimit { // in rows of programs before this one
-			bars = append(bars, counted(spent))
-		}
+		bars = append(bars, counted(spent))
 	}
 	for i := range bars {
 		bars[i].setLevel()
@@ -124,9 +118,11 @@ func barsOf(s session.Session, state session.State, now time.Time) []bar {
 	return bars
 }
 
-// moved is the bar of a limit that began at an instant.
+// moved is the bar of a limit that began at an instant, which the script moves.
 func moved(name string, limit float64, since, now time.Time) bar {
-	return timed(name, limit, now.Sub(since)).moving(limit, since)
+	b := timed(name, limit, now.Sub(since))
+	b.Limit, b.Since = limit, since
+	return b
 }
 
 func wallClock(s session.Session, state session.State, now time.Time) bar {
@@ -162,7 +158,6 @@ func idle(s session.Session, state session.State, now time.Time) bar {
 	return moved("idle", state.Idle, now.Add(-s.SilentFor(now)), now)
 }
 
-// counted is the bar of a counted limit.
 func counted(s session.Spent) bar {
 	write := number
 	if s.Limit == "cost" {
@@ -182,3 +177,63 @@ func counted(s session.Spent) bar {
 	}
 	return b
 }
+
+// length is a duration for people: two units at most.
+func length(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return units(d, time.Minute, "m", time.Second, "s")
+	case d < 48*time.Hour:
+		return units(d, time.Hour, "h", time.Minute, "m")
+	}
+	return units(d, 24*time.Hour, "d", time.Hour, "h")
+}
+
+func units(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	text := strconv.Itoa(int(d/big)) + bigName
+	if rest := d % big / small; rest > 0 {
+		text += fmt.Sprintf(" %d%s", rest, smallName)
+	}
+	return text
+}
+
+// seconds are those of a row, as a duration.
+func seconds(s float64) time.Duration { return record.Duration(record.Seconds(s)) }
+
+// number writes a whole number, a large one shortly: 9,999, 41.3k, 1.76M.
+func number(n int64) string {
+	switch {
+	case n >= 10_000_000_000 || n <= -10_000_000_000:
+		return short(n, 1e9, "G")
+	case n >= 1_000_000 || n <= -1_000_000:
+		return short(n, 1e6, "M")
+	case n >= 10_000 || n <= -10_000:
+		return short(n, 1e3, "k")
+	case n >= 1000:
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// short rounds down to three digits, so that what is left never looks like more.
+func short(n int64, unit float64, name string) string {
+	value := float64(n) / unit
+	digits := max(2-int(math.Log10(math.Abs(value))), 0)
+	scale := math.Pow(10, float64(digits))
+	return strconv.FormatFloat(math.Trunc(value*scale)/scale, 'f', -1, 64) + name
+}
+
+// money writes micro-units with two digits, or as many as a small sum needs.
+func money(micros int64, currency string) string {
+	text := strconv.FormatFloat(float64(micros)/1e6, 'f', 2, 64)
+	if micros%10_000 != 0 && micros < 1_000_000 {
+		text = strconv.FormatFloat(float64(micros)/1e6, 'f', -1, 64)
+	}
+	return strings.TrimSpace(text + " " + currency)
+}
+
+// words is a name of the code as people write it.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +25,7 @@ import (
 // that there are others.
 func TestManyEvents(t *testing.T) {
 	burst := func(f *fixture, n int) sent {
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		for i := range n + 1 {
 			f.must(f.db.Append(f.Context(), watchdog.Event{
 				ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprintf("s-%06d", i), Type: watchdog.EventRetry,
@@ -71,9 +71,7 @@ func TestCrowd(t *testing.T) {
 		for _, r := range all {
 			assert.True(t, r.gone())
 		}
-		good := f.join("")
-		defer good.leave()
-		time.Sleep(time.Second)
+		good := f.watch()
 		assert.Len(t, good.events(), 1)
 		f.db.takeLists()
 		time.Sleep(10 * time.Second)
@@ -85,9 +83,7 @@ func TestCrowd(t *testing.T) {
 func TestReconnects(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.fleet()
-		other := f.join("")
-		defer other.leave()
-		time.Sleep(time.Second)
+		other := f.watch()
 		known := other.events()[0].ID
 		for _, last := range append(hostile, "", "0", "-1", known+"0", strings.ToUpper(known)+"x", strings.Repeat("9", 1<<20), "\r\nid: x", "\x00") {
 			r := f.join(last)
@@ -124,5 +120,51 @@ func TestComingAndGoing(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		require.NoError(t, p.Close())
 		all.Wait()
+	}
+}
+
+// A late database's clock is set back, by so much.
+type late struct {
+	*database
+	by atomic.Int64
+}
+
+func (l *late) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	found, err := l.database.List(ctx, q)
+	found.Now = found.Now.Add(-time.Duration(l.by.Load()))
+	return found, err
+}
+
+var (
+	noLength  = regexp.MustCompile(`tabindex="-1"|data-\w+="-?\d+"`)
+	belowZero = regexp.MustCompile(`.{0,40}(>|\+|=")-\d.{0,40}`)
+)
+
+// TestClockBack sets the database's clock back: nothing has a length below zero, and no run is told of again and again.
+func TestClockBack(t *testing.T) {
+	for _, by := range []time.Duration{time.Second, time.Hour, 20 * 365 * 24 * time.Hour} {
+		inBubble(t, func(f *fixture) {
+			db := &late{database: f.db}
+			f.cfg.Sessions = db
+			f.fleet()
+			start := time.Now()
+			f.event("s-build", watchdog.EventWarning, start.Add(time.Hour), `"reason":"wall_clock","fraction":0.8`)
+			r := f.watch()
+			db.by.Store(int64(by))
+			time.Sleep(time.Minute)
+			told := map[string]int{}
+			for _, frame := range r.events() {
+				for _, row := range frame.Rows {
+					told[row.Run]++
+				}
+			}
+			for run, times := range told {
+				assert.LessOrEqual(t, times, 1, run)
+			}
+			for _, query := range []string{"", "?state=ended", "?run=s-build", "?run=s-late", "?run=s-cancelled"} {
+				text := noLength.ReplaceAllString(f.shown(query), "")
+				assert.Empty(t, belowZero.FindString(text), "%s at -%v", query, by)
+			}
+		})
 	}
 }

@@ -1,15 +1,20 @@
 package page_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"html"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -135,9 +140,7 @@ func TestHostileTexts(t *testing.T) {
 func TestHostileFrames(t *testing.T) {
 	rows := func(t *testing.T, text string) (tags [][]string) {
 		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Second)
+			r := f.watch()
 			f.says(text)
 			time.Sleep(time.Second)
 			for _, event := range r.events() {
@@ -176,5 +179,130 @@ func FuzzHostileTexts(f *testing.F) {
 				require.Equal(t, plain[i], got[i])
 			}
 		}
+	})
+}
+
+// A rogue is a store each of whose calls does something before it answers, whatever its context says.
+type rogue struct {
+	*database
+	do func()
+}
+
+func (r rogue) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	r.do()
+	return r.database.List(ctx, q)
+}
+
+func (r rogue) Session(ctx context.Context, runID string) (session.Session, error) {
+	r.do()
+	return r.database.Session(ctx, runID)
+}
+
+func (r rogue) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
+	r.do()
+	return r.database.History(ctx, h)
+}
+
+func (r rogue) Read(ctx context.Context, aggregateType, runID string) ([]watchdog.Event, error) {
+	r.do()
+	return r.database.Read(ctx, aggregateType, runID)
+}
+
+func (r rogue) Layers(ctx context.Context, parent string) ([]string, error) {
+	r.do()
+	return r.database.Layers(ctx, parent)
+}
+
+func (r rogue) Follow(ctx context.Context, runID string, ready func(), told func(watchdog.Event)) error {
+	r.do()
+	return r.database.Follow(ctx, runID, ready, told)
+}
+
+// TestRogueStores protects a host whose store does not keep its promises: readers are told that it does not answer, the
+// process lives, and Close returns.
+func TestRogueStores(t *testing.T) {
+	const secret = "hunter2"
+	for name, store := range map[string]struct {
+		do    func(over chan struct{})
+		bound time.Duration
+	}{
+		"one that never answers, whatever its context says": {func(over chan struct{}) { <-over }, 7 * time.Second},
+		"one that panics": {func(chan struct{}) { panic(secret) }, 0},
+	} {
+		bubble(t, name, func(f *fixture) {
+			f.begin("s-1", "worker-1", 0, session.State{})
+			over := make(chan struct{})
+			bad := rogue{f.db, func() { store.do(over) }}
+			f.cfg.Sessions, f.cfg.Events = bad, bad
+			for _, query := range []string{"", "?run=s-1", "?view=sweeper", "?state=ended"} {
+				began := time.Now()
+				w := f.get(query)
+				assert.Equal(f, http.StatusServiceUnavailable, w.Code, query)
+				assert.Contains(f, w.Body.String(), "The database does not answer.")
+				assert.LessOrEqual(f, time.Since(began), store.bound, query)
+			}
+			r := f.join("")
+			time.Sleep(10 * time.Second)
+			got := r.events()
+			require.NotEmpty(f, got)
+			assert.True(f, got[0].Trouble)
+			began := time.Now()
+			require.NoError(f, f.page().Close())
+			assert.LessOrEqual(f, time.Since(began), 2*time.Second)
+			<-r.done
+			assert.NotContains(f, f.log.String(), secret, "what a panic says may be a secret")
+			close(over)
+			synctest.Wait()
+		})
+	}
+}
+
+// A timeless store is another program's, whose rows have no times.
+type timeless struct{ *database }
+
+func (timeless) Session(_ context.Context, runID string) (session.Session, error) {
+	return session.Session{RunID: runID, Status: session.Active}, nil
+}
+
+func TestTimelessRow(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Sessions = timeless{f.db}
+		require.Contains(t, f.shown("?run=s-1"), `class="badge running"`)
+	})
+}
+
+// TestHostileCounts has numbers of another program in a row: nothing seems left that is not.
+func TestHostileCounts(t *testing.T) {
+	const most = 1<<63 - 1
+	for _, spent := range []session.Spent{
+		{Used: most, Admitted: most, Allowed: 100}, {Used: most, Admitted: 102, Allowed: 100}, {Used: 101, Allowed: 100}, {Used: 1, Allowed: -most},
+		{Used: most, Admitted: most, Allowed: most, Reserve: -most}, {Allowed: 0, Reserve: 5, WarnAt: []float64{1e300, -1e300}},
+	} {
+		inBubble(t, func(f *fixture) {
+			spent.Limit = "tokens"
+			f.begin("s-1", "h", 0, session.State{Spent: []session.Spent{spent}})
+			text := f.shown("")
+			assert.Contains(t, text, `class="left" width="0"`, "%+v", spent)
+			assert.Contains(t, text, "limit spent")
+			assert.NotContains(t, text, "NaN")
+		})
+	}
+}
+
+// TestHugePass protects the sweeper, which waits for its log: a pass that acted on very many runs is kept as soon as any.
+func TestHugePass(t *testing.T) {
+	cases := make([]sweep.Case, 200_000)
+	for i := range cases {
+		cases[i].Session.RunID = fmt.Sprint("s-", i)
+	}
+	log := &page.PassLog{}
+	began := time.Now()
+	log.Add(sweep.Pass{Cases: cases})
+	require.Less(t, time.Since(began), 5*time.Second)
+	inBubble(t, func(f *fixture) {
+		f.cfg.PassLog = log
+		text := f.shown("?view=sweeper")
+		require.Equal(t, 200, strings.Count(text, `<a href="?run=s-`))
+		require.Less(t, strings.Index(text, "s-199999<"), strings.Index(text, "s-199800<"), "the latest first")
 	})
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -45,7 +46,6 @@ type filter struct {
 	After            string // where the set begins
 }
 
-// parseFilter reads the query of a list.
 func parseFilter(query url.Values) (f filter, err error) {
 	f = filter{
 		ID: strings.TrimSpace(query.Get("id")), Host: strings.TrimSpace(query.Get("host")), Reason: query.Get("reason"),
@@ -96,7 +96,6 @@ func (f filter) link(page int, after string) template.URL {
 	return template.URL("?" + query.Encode())
 }
 
-// wants reports whether a session is among those that are shown.
 func (f filter) wants(state story.State) bool {
 	return len(f.States) == 0 || slices.Contains(f.States, state)
 }
@@ -111,7 +110,6 @@ func (f filter) Filtered() bool {
 	return len(f.States) > 0 || f.ID != "" || f.Host != "" || f.Reason != ""
 }
 
-// A listView is the page with the list.
 type listView struct {
 	frameView
 	filter
@@ -133,7 +131,6 @@ type listView struct {
 	counts map[story.State]int
 }
 
-// A choice is a state that can be chosen, and how many runs have it.
 type choice struct {
 	State story.State
 	Count int
@@ -161,7 +158,9 @@ func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error)
 	if f.After != "" {
 		view.Newest = f.link(1, "")
 	}
-	view.countStates()
+	for _, state := range states {
+		view.Choices = append(view.Choices, choice{state, view.counts[state], slices.Contains(view.States, state)})
+	}
 	view.addPage(arrange(view.shown, f.Sort, view.Now), p.cfg.Rows)
 	return view, nil
 }
@@ -183,13 +182,6 @@ func (v *listView) add(found session.ListPage) {
 		if v.wants(state) {
 			v.shown = append(v.shown, item{Session: s})
 		}
-	}
-}
-
-// countStates has a choice for each state.
-func (v *listView) countStates() {
-	for _, state := range states {
-		v.Choices = append(v.Choices, choice{state, v.counts[state], slices.Contains(v.States, state)})
 	}
 }
 
@@ -273,4 +265,101 @@ func reasons(chosen string) []string {
 		all = append(all, chosen)
 	}
 	return all
+}
+
+// An item is a session of a list, and how many runs of the list are around it.
+type item struct {
+	*session.Session
+	depth int
+	left  float64 // of its limit nearest its end, of a hundred
+}
+
+type sorting struct {
+	Name, Label string
+	compare     func(a, b item) int
+}
+
+// sorts are all of them; nil keeps the order of the list.
+var sorts = []sorting{
+	{"", "live first, newest first", nil},
+	{"oldest", "oldest first", func(a, b item) int { return began(a.Session).Compare(began(b.Session)) }},
+	{"left", "nearest a limit first", func(a, b item) int { return cmp.Compare(a.left, b.left) }},
+	{"id", "by ID", func(a, b item) int { return strings.Compare(a.RunID, b.RunID) }},
+	{"host", "by host", func(a, b item) int { return strings.Compare(a.Host, b.Host) }},
+}
+
+// arrange sorts sessions, which have the order of the list, and puts each under the run around it.
+func arrange(all []item, by string, now time.Time) []item {
+	if by == "left" {
+		for i := range all {
+			all[i].left = leftOf(all[i].Session, now)
+		}
+	}
+	for _, s := range sorts {
+		if s.Name == by && s.compare != nil {
+			slices.SortStableFunc(all, s.compare)
+		}
+	}
+	return nest(all)
+}
+
+// noLimitLeft is of a session that has no limit, or has ended: it comes after all others.
+const noLimitLeft = 101
+
+// leftOf is what is left of the limit that is nearest its end.
+func leftOf(s *session.Session, now time.Time) float64 {
+	var state session.State
+	if s.Status != session.Active || json.Unmarshal(s.State, &state) != nil {
+		return noLimitLeft
+	}
+	if b, _ := nearest(barsOf(*s, state, now)); b != nil {
+		return b.Left
+	}
+	return noLimitLeft
+}
+
+// nest puts each session under the run around it, if that is in the list, in the order that they have. A live one is
+// never put under a run that has ended: it would be at the end of the list.
+func nest(all []item) []item {
+	if !slices.ContainsFunc(all, func(i item) bool { return i.Parent != "" }) {
+		return all
+	}
+	place := make(map[string]int, len(all))
+	for i, s := range all {
+		place[s.RunID] = i
+	}
+	inside := map[int][]int{}
+	top := func(i int) bool {
+		around, there := place[all[i].Parent]
+		return !there || all[i].Status == session.Active && all[around].Status != session.Active
+	}
+	for i := range all {
+		if !top(i) {
+			around := place[all[i].Parent]
+			inside[around] = append(inside[around], i)
+		}
+	}
+	nested, done := make([]item, 0, len(all)), make([]bool, len(all))
+	var add func(i, depth int)
+	add = func(i, depth int) {
+		if done[i] {
+			return
+		}
+		done[i] = true
+		s := all[i]
+		s.depth = depth
+		nested = append(nested, s)
+		for _, below := range inside[i] {
+			add(below, depth+1)
+		}
+	}
+	for i := range all {
+		if top(i) {
+			add(i, 0)
+		}
+	}
+	for i := range all {
+		add(i, 0) // rows that say that they are inside each other
+	}
+	return nested
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -116,7 +118,6 @@ func (l *live) drop(r *reader) {
 	}
 }
 
-// close drops all readers, and waits for the goroutines.
 func (l *live) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -135,9 +136,8 @@ func (l *live) hurry() {
 	}
 }
 
-// run looks at the sessions until ctx ends.
 func (l *live) run(ctx context.Context) {
-	seen := newLooker(l.page)
+	seen := &looker{page: l.page, seen: map[string]seen{}, first: true}
 	for ctx.Err() == nil {
 		began := time.Now()
 		fresh, told := l.begin(ctx)
@@ -189,11 +189,15 @@ func (l *live) send(ctx context.Context, fresh []*reader, changes frame, seen *l
 			continue // it has seen all of it
 		}
 		if present == nil {
-			present = seen.present(changes).event(l.frameID())
+			all := frame{Now: changes.Now, All: true, Present: seen.versions(), More: seen.more, Trouble: seen.down}
+			present = all.event(l.frameID())
 		}
 		l.put(r, present)
 	}
 }
+
+// frameID names the last frame that was sent. The caller holds the mutex.
+func (l *live) frameID() string { return l.started + "-" + strconv.Itoa(l.frames) }
 
 // put puts a frame in line for a reader, and drops one that does not take them. The caller holds the mutex.
 func (l *live) put(r *reader, text []byte) {
@@ -234,7 +238,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tell notes that a run has an event.
 func (l *live) tell(e watchdog.Event) {
 	l.mu.Lock()
 	if len(l.told) <= maxTold { // while a look hangs there is no end of them
@@ -258,4 +261,72 @@ func (l *live) follow(ctx context.Context, feed watchdog.FeedStore) {
 			return
 		}
 	}
+}
+
+const (
+	// writeTimeout is how long a reader may take for a frame.
+	writeTimeout = 5 * time.Second
+	// heartbeat is after how long without a frame a reader is sent an empty comment, so that one who is gone is noticed.
+	heartbeat = 15 * time.Second
+)
+
+// serve streams the updates to one reader as server-sent events.
+func (l *live) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
+	reader, err := l.join(r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer l.leave(reader)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // it keeps the deadline of the last write
+	}
+	out := stream{w, http.NewResponseController(w)}
+	if err := out.send(nil); errors.Is(err, http.ErrNotSupported) {
+		http.Error(w, "what this page is wrapped in cannot flush; it is served without updates", http.StatusNotImplemented)
+		return
+	}
+	err = out.send([]byte("retry: 2000\n\n"))
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			err = out.send([]byte(":\n\n"))
+		case text, open := <-reader.frames:
+			if !open {
+				return
+			}
+			beat.Reset(heartbeat)
+			err = out.send(text)
+		}
+	}
+}
+
+type stream struct {
+	w http.ResponseWriter
+	*http.ResponseController
+}
+
+// send writes at once, without a text only the header, and gives up a reader that is too slow. The deadline takes the
+// place of the server's, which is that of a whole response.
+func (s stream) send(text []byte) error {
+	if err := s.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if len(text) > 0 {
+		if _, err := s.w.Write(text); err != nil {
+			return err
+		}
+	}
+	return s.Flush()
 }

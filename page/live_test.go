@@ -21,220 +21,172 @@ import (
 )
 
 func TestReaders(t *testing.T) {
-	t.Run("without readers nothing is asked", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.fleet()
-			f.page()
-			time.Sleep(time.Hour)
-			require.Zero(t, f.db.takeLists())
-			r := f.join("")
-			time.Sleep(10 * time.Second)
-			require.InDelta(t, 21, f.db.takeLists(), 1, "twice a second")
-			r.leave()
-			time.Sleep(time.Second)
-			f.db.takeLists()
-			time.Sleep(time.Hour)
-			require.Zero(t, f.db.takeLists())
-		})
+	bubble(t, "without readers nothing is asked", func(f *fixture) {
+		f.fleet()
+		f.page()
+		time.Sleep(time.Hour)
+		require.Zero(f, f.db.takeLists())
+		r := f.join("")
+		time.Sleep(10 * time.Second)
+		require.InDelta(f, 21, f.db.takeLists(), 1, "twice a second")
+		r.leave()
+		time.Sleep(time.Second)
+		f.db.takeLists()
+		time.Sleep(time.Hour)
+		require.Zero(f, f.db.takeLists())
 	})
-	t.Run("many readers cost what one costs", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var all []*reader
-			for range 50 {
-				all = append(all, f.join(""))
-			}
-			time.Sleep(time.Second)
-			f.db.takeLists()
-			time.Sleep(10 * time.Second)
-			require.InDelta(t, 20, f.db.takeLists(), 1)
-			for _, r := range all {
-				r.leave()
-			}
-		})
+	bubble(t, "many readers cost what one costs", func(f *fixture) {
+		for range 50 {
+			f.join("")
+		}
+		time.Sleep(time.Second)
+		f.db.takeLists()
+		time.Sleep(10 * time.Second)
+		require.InDelta(f, 20, f.db.takeLists(), 1)
 	})
-	t.Run("a new one gets the present state", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.fleet()
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Second)
-			got := r.events()
-			require.Len(t, got, 1)
-			require.True(t, got[0].All)
-			require.Equal(t, time.Now().Add(-time.Second).UnixMilli(), got[0].Now)
-			list := f.shown("")
-			require.Len(t, got[0].Present, 4)
-			for run, version := range got[0].Present {
-				require.Contains(t, list, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
-			}
-		})
+	bubble(t, "a new one gets the present state", func(f *fixture) {
+		f.fleet()
+		r := f.watch()
+		got := r.events()
+		require.Len(f, got, 1)
+		require.True(f, got[0].All)
+		require.Equal(f, time.Now().Add(-time.Second).UnixMilli(), got[0].Now)
+		list := f.shown("")
+		require.Len(f, got[0].Present, 4)
+		for run, version := range got[0].Present {
+			require.Contains(f, list, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
+		}
 	})
-	t.Run("one that comes again gets it unless it has missed nothing", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			other := f.join("")
-			defer other.leave()
-			first := f.join("")
-			time.Sleep(time.Second)
-			last := first.events()[0].ID
-			first.leave()
-			again := f.join(last)
-			time.Sleep(time.Second)
-			require.Empty(t, again.events())
-			again.leave()
-			f.begin("s-1", "worker-1", 0, session.State{})
-			time.Sleep(time.Second)
-			again = f.join(last)
-			defer again.leave()
-			time.Sleep(time.Second)
-			require.True(t, again.events()[0].All)
-			require.Contains(t, again.events()[0].Present, "s-1")
-		})
+	bubble(t, "one that comes again gets it unless it has missed nothing", func(f *fixture) {
+		f.join("")
+		first := f.watch()
+		last := first.events()[0].ID
+		first.leave()
+		again := f.join(last)
+		time.Sleep(time.Second)
+		require.Empty(f, again.events())
+		again.leave()
+		f.begin("s-1", "worker-1", 0, session.State{})
+		time.Sleep(time.Second)
+		again = f.join(last)
+		time.Sleep(time.Second)
+		require.True(f, again.events()[0].All)
+		require.Contains(f, again.events()[0].Present, "s-1")
 	})
-	t.Run("what nobody was there for is not taken for seen", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			time.Sleep(time.Second)
-			last := r.events()[0].ID
-			r.leave()
-			f.begin("s-1", "worker-1", 0, session.State{})
-			again := f.join(last)
-			defer again.leave()
-			time.Sleep(time.Second)
-			require.Len(t, again.events(), 1)
-		})
+	bubble(t, "what nobody was there for is not taken for seen", func(f *fixture) {
+		r := f.watch()
+		last := r.events()[0].ID
+		r.leave()
+		f.begin("s-1", "worker-1", 0, session.State{})
+		again := f.join(last)
+		time.Sleep(time.Second)
+		require.Len(f, again.events(), 1)
 	})
-	t.Run("there are only so many", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.MaxReaders = 2
-			one, two := f.join(""), f.join("")
-			three := f.join("")
-			require.True(t, three.gone())
-			require.Equal(t, http.StatusServiceUnavailable, three.status)
-			require.NotEmpty(t, three.header.Get("Retry-After"))
-			one.leave()
-			four := f.join("")
-			require.False(t, four.gone())
-			four.leave()
-			two.leave()
-		})
+	bubble(t, "there are only so many", func(f *fixture) {
+		f.cfg.MaxReaders = 2
+		one := f.join("")
+		f.join("")
+		three := f.join("")
+		require.True(f, three.gone())
+		require.Equal(f, http.StatusServiceUnavailable, three.status)
+		require.NotEmpty(f, three.header.Get("Retry-After"))
+		one.leave()
+		four := f.join("")
+		require.False(f, four.gone())
 	})
-	t.Run("one behind a wrapper that cannot flush is told so", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			w := httptest.NewRecorder()
-			plain := struct{ http.ResponseWriter }{w}
-			f.page().ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/?live", nil))
-			require.Equal(t, http.StatusNotImplemented, w.Code)
-		})
+	bubble(t, "one behind a wrapper that cannot flush is told so", func(f *fixture) {
+		w := httptest.NewRecorder()
+		plain := struct{ http.ResponseWriter }{w}
+		f.page().ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/?live", nil))
+		require.Equal(f, http.StatusNotImplemented, w.Code)
 	})
-	t.Run("closing the page ends them", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			require.NoError(t, f.page().Close())
-			synctest.Wait()
-			require.True(t, r.gone())
-			late := f.join("")
-			require.Equal(t, http.StatusServiceUnavailable, late.status)
-			require.Equal(t, http.StatusOK, f.get("").Code, "pages are served as before")
-		})
+	bubble(t, "closing the page ends them", func(f *fixture) {
+		r := f.join("")
+		require.NoError(f, f.page().Close())
+		synctest.Wait()
+		require.True(f, r.gone())
+		late := f.join("")
+		require.Equal(f, http.StatusServiceUnavailable, late.status)
+		require.Equal(f, http.StatusOK, f.get("").Code, "pages are served as before")
 	})
 }
 
 func TestFrames(t *testing.T) {
-	t.Run("a run that begins, changes and ends is told of at once, once, and to all", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r, other := f.join(""), f.join("")
-			defer r.leave()
-			defer other.leave()
-			time.Sleep(time.Second)
-			s := f.begin("s-1", "worker-1", 0, session.State{Phase: "reading"})
-			time.Sleep(time.Second)
-			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
-				RunID: "s-1", Attempt: 1, Activity: time.Second, State: []byte(`{"phase":"writing"}`),
-			}})
-			f.must(err)
-			time.Sleep(time.Second)
-			f.end(s, session.Cancelled, watchdog.CostExceeded)
-			ended := time.Now()
-			time.Sleep(time.Second)
-			got := r.events()[1:]
-			require.Len(t, got, 3)
-			for i, want := range []string{"reading", "writing", "it reached its limit of cost"} {
-				require.Len(t, got[i].Rows, 1)
-				require.Equal(t, "s-1", got[i].Rows[0].Run)
-				require.Contains(t, got[i].Rows[0].HTML, want)
-				require.Equal(t, i < 2, got[i].Rows[0].Live)
-			}
-			require.Equal(t, "stopped: it reached its limit of cost", got[2].Rows[0].Said)
-			require.LessOrEqual(t, got[2].At.Sub(ended), 500*time.Millisecond)
-			require.Equal(t, r.events()[1:], other.events()[1:], "frames are shared")
-		})
+	bubble(t, "a run that begins, changes and ends is told of at once, once, and to all", func(f *fixture) {
+		r, other := f.join(""), f.join("")
+		time.Sleep(time.Second)
+		s := f.begin("s-1", "worker-1", 0, session.State{Phase: "reading"})
+		time.Sleep(time.Second)
+		_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+			RunID: "s-1", Attempt: 1, Activity: time.Second, State: []byte(`{"phase":"writing"}`),
+		}})
+		f.must(err)
+		time.Sleep(time.Second)
+		f.end(s, session.Cancelled, watchdog.CostExceeded)
+		ended := time.Now()
+		time.Sleep(time.Second)
+		got := r.events()[1:]
+		require.Len(f, got, 3)
+		for i, want := range []string{"reading", "writing", "it reached its limit of cost"} {
+			require.Len(f, got[i].Rows, 1)
+			require.Equal(f, "s-1", got[i].Rows[0].Run)
+			require.Contains(f, got[i].Rows[0].HTML, want)
+			require.Equal(f, i < 2, got[i].Rows[0].Live)
+		}
+		require.Equal(f, "stopped: it reached its limit of cost", got[2].Rows[0].Said)
+		require.LessOrEqual(f, got[2].At.Sub(ended), 500*time.Millisecond)
+		require.Equal(f, r.events()[1:], other.events()[1:], "frames are shared")
 	})
-	t.Run("an event hurries the look", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(10*time.Second + 10*time.Millisecond)
-			began := time.Now()
-			f.event("s-1/build", watchdog.EventRetry, began, "")
-			got := r.events()
-			require.Equal(t, []string{"s-1/build"}, got[len(got)-1].Runs)
-			require.LessOrEqual(t, got[len(got)-1].At.Sub(began), 250*time.Millisecond)
-		})
+	bubble(t, "an event hurries the look", func(f *fixture) {
+		r := f.join("")
+		time.Sleep(10*time.Second + 10*time.Millisecond)
+		began := time.Now()
+		f.event("s-1/build", watchdog.EventRetry, began, "")
+		got := r.events()
+		require.Equal(f, []string{"s-1/build"}, got[len(got)-1].Runs)
+		require.LessOrEqual(f, got[len(got)-1].At.Sub(began), 250*time.Millisecond)
 	})
-	t.Run("they come at most four times a second", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			defer r.leave()
-			for i := range 2000 {
-				f.begin(fmt.Sprintf("s-%d", i%500), "worker-1", 0, session.State{Phase: fmt.Sprint(i)})
-				f.must(f.db.Append(f.Context(), watchdog.Event{
-					ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventRetry,
-					Payload: []byte(`{}`), Timestamp: time.Now(),
-				}))
-				time.Sleep(5 * time.Millisecond)
-			}
-			got := r.events()
-			require.InDelta(t, 40, len(got), 4, "in ten seconds")
-			for i := 2; i < len(got); i++ {
-				require.GreaterOrEqual(t, got[i].At.Sub(got[i-1].At), 250*time.Millisecond)
-			}
-		})
+	bubble(t, "they come at most four times a second", func(f *fixture) {
+		r := f.join("")
+		for i := range 2000 {
+			f.begin(fmt.Sprintf("s-%d", i%500), "worker-1", 0, session.State{Phase: fmt.Sprint(i)})
+			f.must(f.db.Append(f.Context(), watchdog.Event{
+				ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventRetry,
+				Payload: []byte(`{}`), Timestamp: time.Now(),
+			}))
+			time.Sleep(5 * time.Millisecond)
+		}
+		got := r.events()
+		require.InDelta(f, 40, len(got), 4, "in ten seconds")
+		for i := 2; i < len(got); i++ {
+			require.GreaterOrEqual(f, got[i].At.Sub(got[i-1].At), 250*time.Millisecond)
+		}
 	})
-	t.Run("a slow database is asked more seldom", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.set(nil, 200*time.Millisecond)
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Minute)
-			require.LessOrEqual(t, f.db.takeLists(), 16, "a twentieth of the time")
-		})
+	bubble(t, "a slow database is asked more seldom", func(f *fixture) {
+		f.db.set(nil, 200*time.Millisecond)
+		f.join("")
+		time.Sleep(time.Minute)
+		require.LessOrEqual(f, f.db.takeLists(), 16, "a twentieth of the time")
 	})
-	t.Run("a database that does not answer is told of once, and its return", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(time.Second)
-			f.db.set(errors.New("no route to host"), 0)
-			time.Sleep(10 * time.Second)
-			f.db.set(nil, 0)
-			time.Sleep(time.Second)
-			got := r.events()
-			require.Len(t, got, 3)
-			require.True(t, got[1].Trouble)
-			require.True(t, got[2].All)
-			require.False(t, got[2].Trouble)
-			require.Equal(t, 1, strings.Count(f.log.String(), "no route to host"))
-		})
+	bubble(t, "a database that does not answer is told of once, and its return", func(f *fixture) {
+		r := f.watch()
+		f.db.set(errors.New("no route to host"), 0)
+		time.Sleep(10 * time.Second)
+		f.db.set(nil, 0)
+		time.Sleep(time.Second)
+		got := r.events()
+		require.Len(f, got, 3)
+		require.True(f, got[1].Trouble)
+		require.True(f, got[2].All)
+		require.False(f, got[2].Trouble)
+		require.Equal(f, 1, strings.Count(f.log.String(), "no route to host"))
 	})
-	t.Run("a row is not sent because time goes by", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.fleet()
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(10 * time.Minute)
-			require.Len(t, r.events(), 1)
-			require.Contains(t, r.got(), "\n:\n\n", "but a sign that the connection lives")
-		})
+	bubble(t, "a row is not sent because time goes by", func(f *fixture) {
+		f.fleet()
+		r := f.join("")
+		time.Sleep(10 * time.Minute)
+		require.Len(f, r.events(), 1)
+		require.Contains(f, r.got(), "\n:\n\n", "but a sign that the connection lives")
 	})
 }
 
@@ -246,91 +198,74 @@ func (r *reader) stop() {
 }
 
 func TestSlowReaders(t *testing.T) {
-	t.Run("one that takes nothing is given up at the deadline", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			slow, good := f.join(""), f.join("")
-			defer good.leave()
+	bubble(t, "one that takes nothing is given up at the deadline", func(f *fixture) {
+		slow, good := f.join(""), f.join("")
+		time.Sleep(time.Second)
+		slow.stop()
+		for i := range 20 {
+			f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
 			time.Sleep(time.Second)
-			slow.stop()
-			for i := range 20 {
-				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
-				time.Sleep(time.Second)
-			}
-			assert.True(t, slow.gone())
-			assert.Len(t, good.events(), 21, "the others miss nothing")
-		})
+		}
+		assert.True(f, slow.gone())
+		assert.Len(f, good.events(), 21, "the others miss nothing")
 	})
-	t.Run("and before that it has no more than four frames in line", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.MaxReaders = 1
-			slow := f.join("")
-			defer slow.leave()
-			time.Sleep(time.Second)
-			slow.stop()
-			for i := range 6 {
-				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
-				time.Sleep(600 * time.Millisecond)
-			}
-			require.False(t, slow.gone(), "its write is still under way")
-			next := f.join("")
-			require.Equal(t, http.StatusOK, next.status, "its place is free")
-			next.leave()
-		})
+	bubble(t, "and before that it has no more than four frames in line", func(f *fixture) {
+		f.cfg.MaxReaders = 1
+		slow := f.watch()
+		slow.stop()
+		for i := range 6 {
+			f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+			time.Sleep(600 * time.Millisecond)
+		}
+		require.False(f, slow.gone(), "its write is still under way")
+		next := f.join("")
+		require.Equal(f, http.StatusOK, next.status, "its place is free")
 	})
 }
 
 func TestSilence(t *testing.T) {
-	t.Run("a quiet run is told of once, however seldom its lease is renewed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
-			r := f.join("")
-			defer r.leave()
-			began := time.Now()
-			time.Sleep(2 * time.Minute)
-			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
-				RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, Quiet: true,
-			}})
-			f.must(err)
-			for beat := range 20 {
-				clock := time.Since(began)
-				f.must(f.db.RenewLease(f.Context(), session.Lease{ID: lease, Beat: int64(beat) + 2, Clock: clock, Vouched: clock}))
-				time.Sleep(100 * time.Second)
-			}
-			got := r.events()
-			require.Len(t, got, 2)
-			require.Contains(t, got[1].Rows[0].HTML, "data-since")
-		})
+	bubble(t, "a quiet run is told of once, however seldom its lease is renewed", func(f *fixture) {
+		s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
+		r := f.join("")
+		began := time.Now()
+		time.Sleep(2 * time.Minute)
+		_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+			RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, Quiet: true,
+		}})
+		f.must(err)
+		for beat := range 20 {
+			clock := time.Since(began)
+			f.must(f.db.RenewLease(f.Context(), session.Lease{ID: lease, Beat: int64(beat) + 2, Clock: clock, Vouched: clock}))
+			time.Sleep(100 * time.Second)
+		}
+		got := r.events()
+		require.Len(f, got, 2)
+		require.Contains(f, got[1].Rows[0].HTML, "data-since")
 	})
-	t.Run("one that woke up and whose row cannot be written is told of", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
-			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{RunID: "s-1", Attempt: s.Attempt, Quiet: true}})
-			f.must(err)
-			r := f.join("")
-			defer r.leave()
-			const says = "its row cannot be written"
-			require.NotContains(t, f.shown(""), says)
-			f.must(f.db.RenewLease(f.Context(), session.Lease{
-				ID: lease, Beat: 2, Clock: time.Hour, Covered: time.Hour, Behind: []session.RowBehind{{RunID: "s-1", Attempt: s.Attempt}},
-			}))
-			time.Sleep(10 * time.Second)
-			got := r.events()
-			require.Len(t, got, 2)
-			require.Contains(t, got[1].Rows[0].HTML, says)
-			require.Contains(t, f.shown(""), says)
-			require.Contains(t, f.shown(runQuery("s-1")), "its process cannot write its row")
-		})
+	bubble(t, "one that woke up and whose row cannot be written is told of", func(f *fixture) {
+		s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
+		_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{RunID: "s-1", Attempt: s.Attempt, Quiet: true}})
+		f.must(err)
+		r := f.join("")
+		const says = "its row cannot be written"
+		require.NotContains(f, f.shown(""), says)
+		f.must(f.db.RenewLease(f.Context(), session.Lease{
+			ID: lease, Beat: 2, Clock: time.Hour, Covered: time.Hour, Behind: []session.RowBehind{{RunID: "s-1", Attempt: s.Attempt}},
+		}))
+		time.Sleep(10 * time.Second)
+		got := r.events()
+		require.Len(f, got, 2)
+		require.Contains(f, got[1].Rows[0].HTML, says)
+		require.Contains(f, f.shown(""), says)
+		require.Contains(f, f.shown(runQuery("s-1")), "its process cannot write its row")
 	})
-	t.Run("nor is one without a lease told of while it is silent", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			begun := session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":3600}`)}
-			_, _, err := f.db.Attach(f.Context(), begun)
-			f.must(err)
-			r := f.join("")
-			defer r.leave()
-			time.Sleep(10 * time.Minute)
-			require.Len(t, r.events(), 1)
-		})
+	bubble(t, "nor is one without a lease told of while it is silent", func(f *fixture) {
+		begun := session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":3600}`)}
+		_, _, err := f.db.Attach(f.Context(), begun)
+		f.must(err)
+		r := f.join("")
+		time.Sleep(10 * time.Minute)
+		require.Len(f, r.events(), 1)
 	})
 }
 

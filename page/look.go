@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -36,8 +35,6 @@ type seen struct {
 	quiet   time.Time
 	turns   time.Time // when its row shows another limit
 }
-
-func newLooker(p *Page) *looker { return &looker{page: p, seen: map[string]seen{}, first: true} }
 
 // A frame is what all readers are sent.
 type frame struct {
@@ -71,7 +68,6 @@ type frameRow struct {
 
 func (f frame) empty() bool { return len(f.Rows) == 0 && len(f.Runs) == 0 && !f.Trouble && !f.All }
 
-// event is the frame as a server-sent event.
 func (f frame) event(id string) []byte {
 	text, _ := json.Marshal(f) // cannot fail: it has texts and numbers
 	var b bytes.Buffer
@@ -80,9 +76,6 @@ func (f frame) event(id string) []byte {
 	b.WriteString("\n\n")
 	return b.Bytes()
 }
-
-// frameID names the last frame that was sent. The caller holds the mutex.
-func (l *live) frameID() string { return l.started + "-" + strconv.Itoa(l.frames) }
 
 // look lists the live sessions and returns what has changed since the look before.
 func (k *looker) look(ctx context.Context, told []string) (f frame) {
@@ -114,7 +107,6 @@ func (k *looker) look(ctx context.Context, told []string) (f frame) {
 	return f
 }
 
-// list returns the newest live sessions.
 func (k *looker) list(ctx context.Context) (session.ListPage, error) {
 	return asked(ctx, func(ctx context.Context) (session.ListPage, error) {
 		return k.page.cfg.Sessions.List(ctx, session.ListQuery{Live: true, Limit: maxRows})
@@ -164,7 +156,6 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 	}
 }
 
-// one returns the row of a run.
 func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 	store, able := unwrap.To[sessionReader, watchdog.EventStore](p.cfg.Sessions)
 	if !able {
@@ -173,7 +164,6 @@ func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 	return store.Session(ctx, runID)
 }
 
-// add draws a session.
 func (f *frame) add(p *Page, s session.Session, now time.Time) {
 	r := rowOf(s, now)
 	var html bytes.Buffer
@@ -189,11 +179,6 @@ func (f *frame) add(p *Page, s session.Session, now time.Time) {
 		}
 	}
 	f.Rows = append(f.Rows, drawn)
-}
-
-// present is the present state.
-func (k *looker) present(changes frame) frame {
-	return frame{Now: changes.Now, All: true, Present: k.versions(), More: k.more, Trouble: k.down}
 }
 
 func (k *looker) versions() map[string]string {

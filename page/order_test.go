@@ -209,7 +209,6 @@ func TestNearest(t *testing.T) {
 		require.Equal(t, "safety", limits()[0][1], "of two that are full the shorter")
 		shown := func() string { return limits()[1][1] }
 		r := f.join("")
-		defer r.leave()
 		time.Sleep(149 * time.Second)
 		require.Equal(t, "tokens", shown())
 		require.Len(t, r.events(), 1, "nothing has changed")
@@ -226,7 +225,6 @@ func TestNearest(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.begin("s-1", "worker-1", 100*time.Second, session.State{WallClock: 1000, Safety: 500})
 		r := f.join("")
-		defer r.leave()
 		time.Sleep(95 * time.Second)
 		require.Len(t, r.events(), 1, "both burn down: the slower is nearer its end for 100 seconds")
 		time.Sleep(10 * time.Second)
@@ -238,7 +236,6 @@ func TestNearest(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.begin("s-1", "worker-1", 0, state)
 			r := f.join("")
-			defer r.leave()
 			time.Sleep(time.Minute)
 			require.LessOrEqual(t, len(r.events()), 3, "%+v", state)
 			require.NotContains(t, f.shown("?sort=left"), "NaN")

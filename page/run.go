@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -54,8 +55,10 @@ func (p *Page) viewRun(ctx context.Context, runID, layersAfter string) (runPage,
 	if found.Row == nil && len(found.Events) == 0 {
 		return view, &httpError{http.StatusNotFound, "There is no run with this ID: no row and no event."}
 	}
-	if err := p.addLayers(ctx, &found, layersAfter); err != nil {
-		return view, err
+	if feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](p.cfg.Events); able {
+		if err := found.ReadLayers(ctx, feed, layersAfter); err != nil {
+			return view, err
+		}
 	}
 	if n := len(found.Layers); n > 0 {
 		view.LastLayer = found.Layers[n-1].RunID
@@ -78,7 +81,6 @@ func (p *Page) row(ctx context.Context, runID string) (row *session.Session, now
 	return &s, found.Now, err
 }
 
-// A sessionReader is a store that can be asked for one session.
 type sessionReader interface {
 	Session(ctx context.Context, runID string) (session.Session, error)
 }
@@ -88,27 +90,6 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 		return nil, nil
 	}
 	return p.cfg.Events.Read(ctx, watchdog.AggregateType, runID)
-}
-
-// addLayers reads the events of the layers after one.
-func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) error {
-	feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](p.cfg.Events)
-	if !able {
-		return nil
-	}
-	all, err := feed.Layers(ctx, r.RunID)
-	if err != nil {
-		return err
-	}
-	all, r.MoreLayers = story.PageOfLayers(all, after)
-	for _, runID := range all {
-		events, err := p.readEvents(ctx, runID)
-		if err != nil {
-			return err
-		}
-		r.Layers = append(r.Layers, story.Record{RunID: runID, Parent: r.RunID, Events: events})
-	}
-	return nil
 }
 
 // tell fills in the story, and what is drawn of it.
@@ -143,10 +124,7 @@ func (v *runPage) tell(r story.Record) {
 }
 
 func entryOf(e watchdog.Event) entry {
-	kind := looks[e.Type]
-	if kind == "" {
-		kind = "other"
-	}
+	kind := cmp.Or(looks[e.Type], "other")
 	if story.OfFailure(e) {
 		kind = "failed"
 	}

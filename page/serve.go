@@ -3,13 +3,24 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"errors"
-	"io/fs"
+	"fmt"
+	"html/template"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
 // policy lets the browser load what is of this page, and nothing else. Filters are a form, so that forms may be sent
@@ -90,17 +101,19 @@ func serveFile(w http.ResponseWriter, r *http.Request, query url.Values) {
 
 // serveView serves one of the pages for people, or an error that there already is.
 func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Values, err error) {
-	var name string
-	var view any
+	name, view, status := "", any(nil), http.StatusOK
 	if err == nil {
 		name, view, err = p.view(r.Context(), query)
 	}
-	status := http.StatusOK
 	if err != nil {
-		name, view, status = "error", p.viewError(r, err), http.StatusServiceUnavailable
-		if known := (*httpError)(nil); errors.As(err, &known) {
-			status = known.status
+		known := &httpError{
+			http.StatusServiceUnavailable,
+			"The database does not answer. The log of this server says why. Reload the page to try again.",
 		}
+		if !errors.As(err, &known) { // what a store says can have an address or a name in it that is not for readers
+			p.logger().WarnContext(r.Context(), "a page has no data", "error", err)
+		}
+		name, view, status = "error", errorView{p.frame("", "Error"), known.text}, known.status
 	}
 	var text bytes.Buffer
 	if err := templates().ExecuteTemplate(&text, name, view); err != nil {
@@ -114,24 +127,23 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 
 // view returns the page that a query names, with the name of its template.
 func (p *Page) view(ctx context.Context, query url.Values) (name string, view any, err error) {
-	ask := func(name string, view func(context.Context) (any, error)) (string, any, error) {
-		made, err := asked(ctx, view)
-		return name, made, err
-	}
-	switch {
-	case query.Has("run"):
-		return ask("run", func(ctx context.Context) (any, error) {
+	view, err = asked(ctx, func(ctx context.Context) (any, error) {
+		switch {
+		case query.Has("run"):
+			name = "run"
 			return p.viewRun(ctx, query.Get("run"), query.Get("layers"))
-		})
-	case query.Get("view") == "sweeper":
-		return ask("sweeper", func(ctx context.Context) (any, error) { return p.viewSweeper(ctx) })
-	case query.Has("view"):
-		return "", nil, &httpError{http.StatusNotFound, "There is no such page."}
-	}
-	return ask("list", func(ctx context.Context) (any, error) { return p.viewList(ctx, query) })
+		case query.Get("view") == "sweeper":
+			name = "sweeper"
+			return p.viewSweeper(ctx)
+		case query.Has("view"):
+			return nil, &httpError{http.StatusNotFound, "There is no such page."}
+		}
+		name = "list"
+		return p.viewList(ctx, query)
+	})
+	return name, view, err
 }
 
-// write writes a response with its length.
 func write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
@@ -140,20 +152,9 @@ func write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	}
 }
 
-// An errorView is the page of an error.
 type errorView struct {
 	frameView
 	Text string
-}
-
-// viewError says what a reader can do. What a store says can have an address or a name in it that is not for readers.
-func (p *Page) viewError(r *http.Request, err error) errorView {
-	view := errorView{p.frame("", "Error"), err.Error()}
-	if known := (*httpError)(nil); !errors.As(err, &known) {
-		p.logger().WarnContext(r.Context(), "a page has no data", "error", err)
-		view.Text = "The database does not answer. The log of this server says why. Reload the page to try again."
-	}
-	return view
 }
 
 // A frameView is what all pages have around them.
@@ -166,11 +167,116 @@ func (p *Page) frame(here, title string) frameView {
 	return frameView{Site: p.cfg.Title, Title: title, Here: here}
 }
 
-// read returns the text of an embedded file, which is there.
-func read(name string) []byte {
-	text, err := fs.ReadFile(assets, "assets/"+name)
+// hosts are the names that are answered, as hostName returns them; nil for any.
+type hosts map[string]bool
+
+func newHosts(names []string) (hosts, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	known := hosts{}
+	for _, name := range names {
+		host := hostName(name)
+		if !isHostName(host) {
+			return nil, fmt.Errorf("%w page config: Hosts has %q; write a name as browsers send it, such as "+
+				"watchdog.example.com, or an IP address", watchdog.ErrInvalid, name)
+		}
+		known[host] = true
+	}
+	return known, nil
+}
+
+// Guard returns a handler that answers the same names as the page: for what a host serves beside it.
+func (p *Page) Guard(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.hosts.answer(w, r) {
+			handler.ServeHTTP(w, r)
+		}
+	})
+}
+
+// answer reports whether a request is answered. If it is not, it says what to do.
+func (h hosts) answer(w http.ResponseWriter, r *http.Request) bool {
+	if h == nil {
+		return true
+	}
+	host := hostName(r.Host)
+	if h[host] || host != "" && host == localAddress(r) {
+		return true
+	}
+	http.Error(w, "This server is not known by the name that was asked for. Use its own name or address, "+
+		"or have whoever runs it add the name: watchdog serve --host NAME, or page.Config.Hosts.",
+		http.StatusMisdirectedRequest)
+	return false
+}
+
+// localAddress returns the address that the connection of a request was made to. Whoever asks for that one has no other
+// name for it, and a health check may have nothing else.
+func localAddress(r *http.Request) string {
+	if at, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr); is {
+		return hostName(at.String())
+	}
+	return ""
+}
+
+// hostName returns the name in a Host header, without port, in one form. What is none stays different from all names.
+func hostName(host string) string {
+	if name, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
+		host = name
+	} else if inside, found := strings.CutPrefix(host, "["); found && strings.HasSuffix(inside, "]") {
+		host = strings.TrimSuffix(inside, "]")
+	}
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().WithZone("").String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// isHostName reports whether the text is an IP address, or could be a name.
+func isHostName(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-._"
+	return host != "" && strings.Trim(host, letters) == "" && !strings.HasSuffix(host, ".")
+}
+
+//go:embed assets
+var assets embed.FS
+
+// A file is the script, the style or the icon.
+type file struct {
+	kind, hash string
+	text       []byte
+}
+
+// files are hashed with the first page, and templates parsed, because every program that imports the package would wait
+// for it as it starts.
+var files = sync.OnceValue(func() map[string]file {
+	return map[string]file{
+		"page.js":  newFile("page.js", "text/javascript; charset=utf-8"),
+		"page.css": newFile("page.css", "text/css; charset=utf-8"),
+		"icon.svg": newFile("icon.svg", "image/svg+xml"),
+	}
+})
+
+func newFile(name, kind string) file {
+	text, err := assets.ReadFile("assets/" + name)
 	if err != nil {
 		panic(err) // the file is not in the binary: no program without it passes a test
 	}
-	return text
+	sum := sha256.Sum256(text)
+	return file{kind, hex.EncodeToString(sum[:6]), text}
 }
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"file":   func(name string) template.URL { return template.URL("?file=" + name + "&v=" + files()[name].hash) },
+		"length": length,
+		"spent":  story.SpentText,
+		"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"millis": func(t time.Time) int64 { return t.UnixMilli() },
+		"add":    func(a, b int) int { return a + b },
+	}).ParseFS(assets, "assets/*.html"))
+})

@@ -21,19 +21,17 @@ import (
 
 func TestStories(t *testing.T) {
 	inRun := func(name string, events func(f *fixture, start time.Time), want ...string) {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				start := time.Now()
-				events(f, start)
-				text := f.shown("?run=s-1")
-				for _, part := range want {
-					if absent, not := strings.CutPrefix(part, "!"); not {
-						assert.NotContains(t, text, absent)
-					} else {
-						assert.Contains(t, text, part)
-					}
+		bubble(t, name, func(f *fixture) {
+			start := time.Now()
+			events(f, start)
+			text := f.shown("?run=s-1")
+			for _, part := range want {
+				if absent, not := strings.CutPrefix(part, "!"); not {
+					assert.NotContains(f, text, absent)
+				} else {
+					assert.Contains(f, text, part)
 				}
-			})
+			}
 		})
 	}
 	cancel := func(f *fixture, start time.Time, fields string) {
@@ -53,15 +51,6 @@ func TestStories(t *testing.T) {
 		cancel(f, start, `"reason":"no_output"`)
 		f.event("s-1", watchdog.EventCorrection, start, "")
 	}, "it had finished by itself, and the stop came too late", "!watchdog resume", `<rect class="band finished"`)
-	inRun("an interrupt names its signal", func(f *fixture, start time.Time) {
-		f.event("s-1", watchdog.EventInterrupt, start, `"signal":"SIGTERM"`)
-	}, "it was interrupted from outside", "by SIGTERM", "start its host again")
-	inRun("a code of the host is shown as it is", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"approval_denied"`)
-	}, "<bdi>approval_denied, by its host</bdi>")
-	inRun("a stalled command is run again, not resumed", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"no_output"`)
-	}, "run the command again when what blocked it is gone", "!watchdog resume")
 	inRun("an event of another kind, or one that cannot be read, is no trouble", func(f *fixture, start time.Time) {
 		f.event("s-1", "host.note", start, "")
 		f.event("s-1", watchdog.EventWarning, start, `"fraction":"x","elapsed_seconds":{}`)
@@ -87,9 +76,6 @@ func TestStories(t *testing.T) {
 		f.event("s-1/l", watchdog.EventOverrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
 	}, "<dt>Left alive</dt><dd>2 processes of its command could not be ended (PID 4711, 4712)</dd>",
 		"end what is left alive, then run the command again", `<span class="sub alert">processes of its command may be alive</span>`)
-	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
-		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
-	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")
 }
 
 // TestLayerPages protects a run with more layers than one page reads: all of them can be reached.
@@ -161,9 +147,7 @@ func TestWrapped(t *testing.T) {
 		f.made = nil
 		golden(t, "run_cancelled.html", f.shown("?run=s-cancelled"))
 		golden(t, "sweeper.html", f.shown("?view=sweeper"))
-		r := f.join("")
-		defer r.leave()
-		time.Sleep(time.Second)
+		r := f.watch()
 		f.event("s-complete", watchdog.EventWarning, time.Now(), "")
 		events := r.events()
 		require.Equal(t, []string{"s-complete"}, events[len(events)-1].Runs, "events are followed")
@@ -213,40 +197,33 @@ func TestBars(t *testing.T) {
 			[]string{`class="reserve" y="7" width="10"`, `"limit reserve"`, "<b>0.50</b> of 5.50 EUR"}},
 		"a reserve of more than all": {0, session.State{Spent: []session.Spent{{Limit: "tokens", Allowed: 100, Reserve: 300}}},
 			[]string{`class="reserve" y="7" width="100"`}},
-		"a loop is no count":     {0, session.State{Spent: []session.Spent{{Limit: "loop", Used: 3}}}, []string{"no limit is known", "!limit spent"}},
 		"a count above its most": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 18, Allowed: 10}}}, []string{`"limit spent"`, "<b>0</b>"}},
 		"a limit of none":        {0, session.State{Spent: []session.Spent{{Limit: "turns"}}}, []string{`"limit spent"`}},
 		"large counts":           {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 1, Allowed: 2_000_000}}}, []string{"<b>1.99M</b> of 2M"}},
 		"a limit for ever":       {0, session.State{WallClock: 1e300}, []string{`class="left" width="100"`}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.begin("s-1", "h", bar.age, bar.state)
-				text := f.shown("")
-				for _, part := range bar.want {
-					if absent, not := strings.CutPrefix(part, "!"); not {
-						assert.NotContains(t, text, absent)
-					} else {
-						assert.Contains(t, text, part)
-					}
+		bubble(t, name, func(f *fixture) {
+			f.begin("s-1", "h", bar.age, bar.state)
+			text := f.shown("")
+			for _, part := range bar.want {
+				if absent, not := strings.CutPrefix(part, "!"); not {
+					assert.NotContains(f, text, absent)
+				} else {
+					assert.Contains(f, text, part)
 				}
-			})
+			}
 		})
 	}
-	t.Run("of another program's state there is none", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"wall_clock_seconds":"x"}`)})
-			f.must(err)
-			assert.Contains(t, f.shown(""), "no limit is known")
-		})
+	bubble(t, "of another program's state there is none", func(f *fixture) {
+		_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"wall_clock_seconds":"x"}`)})
+		f.must(err)
+		assert.Contains(f, f.shown(""), "no limit is known")
 	})
-	t.Run("a run without a lease is silent since its last event", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":100}`)})
-			f.must(err)
-			time.Sleep(30 * time.Second)
-			assert.Contains(t, f.shown(""), `class="left" width="70"`)
-		})
+	bubble(t, "a run without a lease is silent since its last event", func(f *fixture) {
+		_, _, err := f.db.Attach(f.Context(), session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":100}`)})
+		f.must(err)
+		time.Sleep(30 * time.Second)
+		assert.Contains(f, f.shown(""), `class="left" width="70"`)
 	})
 }
 

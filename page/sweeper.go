@@ -32,29 +32,23 @@ type PassLog struct {
 }
 
 // A passed is a pass without its cases.
-type passed struct {
-	sweep.Tally
-	StartedAt time.Time
-	Duration  time.Duration
-	DryRun    bool
-	Said      string
-}
+type passed struct{ sweep.Pass }
 
 // A handled is a stalled session that a pass acted on.
 type handled struct {
-	At                    time.Time
-	RunID, Host, Handling string
-	Silence, Threshold    time.Duration
-	HostLost              bool
-	Resumed, StopFailed   bool
+	sweep.Case
+	At time.Time
 }
 
-func passedOf(p sweep.Pass) passed {
-	said := "done"
+// Said says what was done about the session.
+func (h handled) Said() string { return words(string(h.Handling)) }
+
+// Said says how the pass ended.
+func (p passed) Said() string {
 	if p.Err != nil {
-		said = "ended early"
+		return "ended early"
 	}
-	return passed{p.Tally, p.StartedAt, p.Duration, p.DryRun, said}
+	return "done"
 }
 
 // Did says what the pass did.
@@ -89,17 +83,14 @@ func (p passed) Did() string {
 func (l *PassLog) Add(p sweep.Pass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.passes = slices.Insert(l.passes, 0, passedOf(p))
-	l.passes = l.passes[:min(len(l.passes), maxPasses)]
 	for _, c := range p.Cases[max(len(p.Cases)-maxCases, 0):] {
-		l.cases = slices.Insert(l.cases, 0, handled{
-			At: p.StartedAt.Add(p.Duration), RunID: c.Session.RunID, Host: c.Session.Host,
-			Handling: strings.ReplaceAll(string(c.Handling), "_", " "),
-			Silence:  c.Silence, Threshold: c.Threshold, Resumed: c.Resumed, StopFailed: c.StopFailed,
-			HostLost: c.Reason() == watchdog.SessionHostLost,
-		})
+		c.Session.State = nil // which is large
+		l.cases = slices.Insert(l.cases, 0, handled{c, p.StartedAt.Add(p.Duration)})
 	}
 	l.cases = l.cases[:min(len(l.cases), maxCases)]
+	p.Cases, p.Errs = nil, nil
+	l.passes = slices.Insert(l.passes, 0, passed{p})
+	l.passes = l.passes[:min(len(l.passes), maxPasses)]
 }
 
 // read returns copies of what is kept.
@@ -112,7 +103,6 @@ func (l *PassLog) read() ([]passed, []handled) {
 	return slices.Clone(l.passes), slices.Clone(l.cases)
 }
 
-// A sweeperView is the page of the sweeper.
 type sweeperView struct {
 	frameView
 	Stats   *sweep.Stats
@@ -139,7 +129,7 @@ func (p *Page) viewSweeper(ctx context.Context) (sweeperView, error) {
 	view.Passes, view.Cases = p.cfg.PassLog.read()
 	if p.cfg.Sweeper != nil {
 		stats := p.cfg.Sweeper.Stats()
-		view.Stats, view.Status, view.Last = &stats, sweeperStatus(stats), passedOf(stats.Last)
+		view.Stats, view.Status, view.Last = &stats, sweeperStatus(stats), passed{stats.Last}
 		if view.Last.StartedAt.IsZero() && len(view.Passes) > 0 {
 			view.Last = view.Passes[0]
 		}

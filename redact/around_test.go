@@ -2,15 +2,18 @@ package redact_test
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/redact"
 )
 
 // words are what people make passwords of, and what output is made of.
@@ -148,126 +151,77 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// lookAlikes are kinds of output that are like a secret.
-var lookAlikes = []func(r *rand.Rand) string{
-	func(r *rand.Rand) string { // go.sum
-		sum := make([]byte, 32)
-		for i := range sum {
-			sum[i] = byte(r.IntN(256))
-		}
-		return "github.com/" + pick(r, words) + "/" + pick(r, words) + " v1." + fmt.Sprint(r.IntN(30)) + ".0/go.mod h1:" +
-			base64.StdEncoding.EncodeToString(sum)
-	},
-	func(r *rand.Rand) string { return "request_id=" + uuid(r) + " done" },
-	func(r *rand.Rand) string { return `{"trace":"` + uuid(r) + `","span":"` + hexes(r)[:16] + `"}` },
-	func(r *rand.Rand) string { return "commit " + hexes(r)[:40] },
-	func(r *rand.Rand) string {
-		return hexes(r)[:9] + " Merge branch '" + pick(r, words) + "-" + pick(r, words) + "'"
-	},
-	func(r *rand.Rand) string { return "sha256:" + hexes(r) + " pulled" },
-	func(r *rand.Rand) string { return hexes(r) + "  dist/app_linux_amd64.tar.gz" },
-	func(r *rand.Rand) string { // an image
-		image := make([]byte, 90)
-		for i := range image {
-			image[i] = byte(r.IntN(256))
-		}
-		return `<img src="data:image/png;base64,iVBORw0KGgo` + base64.StdEncoding.EncodeToString(image) + `">`
-	},
-	func(r *rand.Rand) string { // a line of an image
-		image := make([]byte, 57)
-		for i := range image {
-			image[i] = byte(r.IntN(256))
-		}
-		return base64.StdEncoding.EncodeToString(image)
-	},
-	func(r *rand.Rand) string {
-		return "GET https://" + pick(r, words) + ".example.com:8443/v1/" + pick(r, words) + "?page=" + fmt.Sprint(r.IntN(99)) + "&q=a@b.c 200"
-	},
-	func(r *rand.Rand) string {
-		return "postgres://" + pick(r, words) + "@db.example.com:5432/app?sslmode=disable"
-	},
-	func(r *rand.Rand) string {
-		return "git clone ssh://git@git.example.com:2222/" + pick(r, words) + ".git"
-	},
-	func(r *rand.Rand) string {
-		return "redis://cache:6379/0, http://localhost:8080/@" + pick(r, words) + "/x"
-	},
-	func(r *rand.Rand) string {
-		return "docker run -p8080:80 -p 127.0.0.1:5432:5432 mysql:8 --name " + pick(r, words)
-	},
-	func(r *rand.Rand) string { return "mkdir -p /var/lib/mysql && ssh -p 2222 " + pick(r, words) + "@host" },
-	func(r *rand.Rand) string {
-		return "cp -pr src dst; nc -l -p8080; mysql -P3306 -h " + pick(r, words) + " -u root shop"
-	},
-	func(r *rand.Rand) string {
-		return "login --password-stdin --password-file /run/secrets/" + pick(r, words)
-	},
-	func(r *rand.Rand) string { return "the --password flag is required by " + pick(r, words) },
-	func(r *rand.Rand) string {
-		return "--max-tokens 4096 --token-ttl=30m --pass-through --no-password --secret-name " + pick(r, words)
-	},
-	func(r *rand.Rand) string {
-		return "PASSWORD_FILE=/run/secrets/" + pick(r, words) + " PWD=/home/ci/" + pick(r, words)
-	},
-	func(r *rand.Rand) string {
-		return "DB_PASSWORD=${DB_PASSWORD} API_TOKEN=$API_TOKEN x=" + pick(r, words)
-	},
-	func(r *rand.Rand) string { return "password: ******** token: <redacted> for " + pick(r, words) },
-	func(r *rand.Rand) string { return "password: incorrect for user " + pick(r, words) },
-	func(r *rand.Rand) string {
-		return `{"password":null,"token":"EOF","secret":"` + pick(r, words) + `-tls","has_password":true}`
-	},
-	func(r *rand.Rand) string {
-		return "unexpected token: " + pick(r, words) + ", next token=IDENT at 12:" + fmt.Sprint(r.IntN(99))
-	},
-	func(r *rand.Rand) string {
-		return "tests pass=" + fmt.Sprint(1000+r.IntN(9000)) + " fail=0 tokens=" + fmt.Sprint(r.IntN(90000))
-	},
-	func(r *rand.Rand) string { return "secretKeyRef: name: " + pick(r, words) + " key: password" },
-	func(r *rand.Rand) string {
-		return "Authorization: required; see Basic authentication and bearer certificates of " + pick(r, words)
-	},
-	func(r *rand.Rand) string { return "cookie: disabled by " + pick(r, words) + ", Cookie policy = strict" },
-	func(r *rand.Rand) string {
-		return time.Unix(r.Int64N(2e9), 0).UTC().Format(time.RFC3339Nano) + " INFO " + pick(r, words) + " took 1.25s"
-	},
-	func(r *rand.Rand) string {
-		return "goroutine " + fmt.Sprint(r.IntN(9999)) + " [chan receive, 5 minutes]:"
-	},
-	func(r *rand.Rand) string {
-		return fmt.Sprintf("\t/root/go/pkg/mod/golang.org/x/sync@v0.%d.0/errgroup/errgroup.go:%d +0x%x", r.IntN(20), r.IntN(99), r.Uint32())
-	},
-	func(r *rand.Rand) string {
-		return fmt.Sprintf("main.(*Token).validatePassword(0xc000%06x, {0xc000%06x, 0x%x})", r.IntN(1<<24), r.IntN(1<<24), r.IntN(64))
-	},
-	func(r *rand.Rand) string {
-		return "\tat com.example." + pick(r, words) + ".PasswordTokenAuthenticationProviderFactory.authenticate(Auth.java:" + fmt.Sprint(r.IntN(999)) + ")"
-	},
-	func(r *rand.Rand) string {
-		return "func getAccessTokenFromRefreshTokenWithRetryAndBackoffFor" + strings.ToTitle(pick(r, words)) + "()"
-	},
-	func(r *rand.Rand) string {
-		return "password := os.Getenv(\"DB_PASSWORD\"); token = getToken(" + pick(r, words) + ")"
-	},
-	func(r *rand.Rand) string {
-		return "\"integrity\": \"sha512-" + base64.StdEncoding.EncodeToString([]byte(hexes(r))) + "\","
-	},
-	func(r *rand.Rand) string {
-		return "registry.example.com/" + pick(r, words) + "@sha256:" + hexes(r) + " linux/amd64"
-	},
-	func(r *rand.Rand) string {
-		return "2001:db8::" + hexes(r)[:4] + " MAC 0a:1b:2c:3d:4e:" + hexes(r)[:2] + " port 443"
-	},
-	func(r *rand.Rand) string { return "signature=valid sig=ok design=" + pick(r, words) + " compass=north" },
+// lookAlikes are kinds of output that are like a secret. What is in braces is drawn anew, see lookAlike.
+var lookAlikes = []string{
+	"github.com/{word}/{word} v1.{n}.0/go.mod h1:{base64 32}",
+	"request_id={uuid} done",
+	`{"trace":"{uuid}","span":"{hex 16}"}`,
+	"commit {hex 40}",
+	"{hex 9} Merge branch '{word}-{word}'",
+	"sha256:{hex 64} pulled",
+	"{hex 64}  dist/app_linux_amd64.tar.gz",
+	`<img src="data:image/png;base64,iVBORw0KGgo{base64 90}">`,
+	"{base64 57}", // a line of an image
+	"GET https://{word}.example.com:8443/v1/{word}?page={n}&q=a@b.c 200",
+	"postgres://{word}@db.example.com:5432/app?sslmode=disable",
+	"git clone ssh://git@git.example.com:2222/{word}.git",
+	"redis://cache:6379/0, http://localhost:8080/@{word}/x",
+	"docker run -p8080:80 -p 127.0.0.1:5432:5432 mysql:8 --name {word}",
+	"mkdir -p /var/lib/mysql && ssh -p 2222 {word}@host",
+	"cp -pr src dst; nc -l -p8080; mysql -P3306 -h {word} -u root shop",
+	"login --password-stdin --password-file /run/secrets/{word}",
+	"the --password flag is required by {word}",
+	"--max-tokens 4096 --token-ttl=30m --pass-through --no-password --secret-name {word}",
+	"PASSWORD_FILE=/run/secrets/{word} PWD=/home/ci/{word}",
+	"DB_PASSWORD=${DB_PASSWORD} API_TOKEN=$API_TOKEN x={word}",
+	"password: ******** token: <redacted> for {word}",
+	"password: incorrect for user {word}",
+	`{"password":null,"token":"EOF","secret":"{word}-tls","has_password":true}`,
+	"unexpected token: {word}, next token=IDENT at 12:{n}",
+	"tests pass={n} fail=0 tokens={n}",
+	"secretKeyRef: name: {word} key: password",
+	"Authorization: required; see Basic authentication and bearer certificates of {word}",
+	"cookie: disabled by {word}, Cookie policy = strict",
+	"{time} INFO {word} took 1.25s",
+	"goroutine {n} [chan receive, 5 minutes]:",
+	"\t/root/go/pkg/mod/golang.org/x/sync@v0.{n}.0/errgroup/errgroup.go:{n} +0x{hex 8}",
+	"main.(*Token).validatePassword(0xc000{hex 6}, {0xc000{hex 6}, 0x{hex 2}})",
+	"\tat com.example.{word}.PasswordTokenAuthenticationProviderFactory.authenticate(Auth.java:{n})",
+	"func getAccessTokenFromRefreshTokenWithRetryAndBackoffFor{WORD}()",
+	`password := os.Getenv("DB_PASSWORD"); token = getToken({word})`,
+	`"integrity": "sha512-{base64 64}",`,
+	"registry.example.com/{word}@sha256:{hex 64} linux/amd64",
+	"2001:db8::{hex 4} MAC 0a:1b:2c:3d:4e:{hex 2} port 443",
+	"signature=valid sig=ok design={word} compass=north",
 }
 
-func uuid(r *rand.Rand) string {
-	id := make([]byte, 16)
-	for i := range id {
-		id[i] = byte(r.IntN(256))
-	}
-	text := hex.EncodeToString(id)
-	return strings.Join([]string{text[:8], text[8:12], "4" + text[13:16], "a" + text[17:20], text[20:]}, "-")
+var drawn = regexp.MustCompile(`\{(word|WORD|n|uuid|time|hex|base64)(?: (\d+))?\}`)
+
+func lookAlike(r *rand.Rand, format string) string {
+	return drawn.ReplaceAllStringFunc(format, func(what string) string {
+		match := drawn.FindStringSubmatch(what)
+		size, _ := strconv.Atoi(match[2])
+		switch match[1] {
+		case "word":
+			return pick(r, words)
+		case "WORD":
+			return strings.ToTitle(pick(r, words))
+		case "n":
+			return fmt.Sprint(r.IntN(9999))
+		case "uuid":
+			text := hexes(r)
+			return strings.Join([]string{text[:8], text[8:12], "4" + text[13:16], "a" + text[17:20], text[20:32]}, "-")
+		case "time":
+			return time.Unix(r.Int64N(2e9), 0).UTC().Format(time.RFC3339Nano)
+		case "hex":
+			return hexes(r)[:size]
+		}
+		raw := make([]byte, size)
+		for i := range raw {
+			raw[i] = byte(r.IntN(256))
+		}
+		return base64.StdEncoding.EncodeToString(raw)
+	})
 }
 
 // TestLookAlikes expects at most 1 % of 1,000 lines that are like a secret to be touched.
@@ -277,7 +231,7 @@ func TestLookAlikes(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		var touched []string
 		for i := range 1000 {
-			line := lookAlikes[i%len(lookAlikes)](r)
+			line := lookAlike(r, lookAlikes[i%len(lookAlikes)])
 			if got := string(redactor.Bytes([]byte(line))); got != line {
 				touched = append(touched, line+"  ->  "+got)
 			}
@@ -359,4 +313,34 @@ func TestPlantedCut(t *testing.T) {
 	}
 	t.Logf("%d of %d cuts leave a part: %q", len(left), cuts, left)
 	require.LessOrEqual(t, len(left), cuts/50)
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		_, err := redact.New()
+		require.NoError(b, err)
+	}
+}
+
+func BenchmarkBytes(b *testing.B) {
+	const line = "2026-01-01T00:00:00Z INFO waiting for resource foo/bar to be ready, attempt 12 of 99 (key: value)\n"
+	r := newRedactor(b)
+	for _, size := range []int{1 << 10, 64 << 10} {
+		plain := strings.Repeat(line, size/len(line)+1)[:size]
+		var leaks strings.Builder
+		for seed := uint64(0); leaks.Len() < size; seed++ {
+			for _, c := range canaries(seed) {
+				leaks.WriteString(c.line + "\n")
+			}
+		}
+		for name, text := range map[string]string{"plain": plain, "credentials only": leaks.String()[:size]} {
+			b.Run(name+"/"+strconv.Itoa(size>>10)+"KiB", func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					r.Bytes([]byte(text))
+				}
+			})
+		}
+	}
 }

@@ -148,7 +148,7 @@ func (a *artifact) end() *End {
 		By: partyOf(code, ""), Limit: a.Trigger.Kind,
 	}
 	if a.Finished {
-		e.CorrectedAt, e.Meaning = e.At, "it had finished by itself, and the stop came too late"
+		e.CorrectedAt, e.Meaning = e.At, tooLate
 	}
 	return e
 }

@@ -110,11 +110,10 @@ func partyOf(code watchdog.StopReason, author string) Party {
 // end finds how the run ended, if it did. What is in the events counts, also where the row does not say so yet.
 func (t *teller) end() {
 	stop := t.current.Stop
-	corrected := t.fixed[t.StartedAt]
 	switch {
-	case stop != nil && !corrected.IsZero():
+	case stop != nil && !t.fixed.IsZero():
 		t.State, t.End = Finished, t.endOfStop(stop)
-		t.End.CorrectedAt, t.End.Meaning = corrected, "it had finished by itself, and the stop came too late"
+		t.End.CorrectedAt, t.End.Meaning = t.fixed, tooLate
 	case t.current.Complete():
 		t.End = &End{At: t.current.CompletedAt, By: ByHost, Noted: t.note}
 		t.endOfCommand(t.command)
@@ -131,6 +130,9 @@ func (t *teller) end() {
 		t.End.At = t.last // of an event that does not say when
 	}
 }
+
+// tooLate is why the stop of a run that had finished is corrected.
+const tooLate = "it had finished by itself, and the stop came too late"
 
 func (t *teller) endOfStop(stop *record.Cancel) *End {
 	e := &End{
@@ -247,7 +249,9 @@ func (t *teller) endOfRow() {
 	default:
 		t.End = &End{Meaning: "its host closed it", By: ByHost}
 		if t.State != Finished {
-			t.endOfCommand(commandOf(row))
+			var end record.CommandEnd
+			_ = json.Unmarshal(row.State, &end) // another program's state has no such fields
+			t.endOfCommand(end)
 		}
 	}
 	t.End.At, t.End.RowOnly, t.End.AtLastSign = row.SilentSince(), true, row.EndedAt.IsZero()
@@ -298,12 +302,6 @@ func statusOf(end record.CommandEnd) *int {
 	}
 	status := int(*end.ExitStatus)
 	return &status
-}
-
-// commandOf is how the command of a session ended, as its row has it.
-func commandOf(row *session.Session) (end record.CommandEnd) {
-	_ = json.Unmarshal(row.State, &end) // another program's state has no such fields
-	return end
 }
 
 func (t *teller) endOfInterrupt() {

@@ -2,8 +2,12 @@ package story_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -67,3 +71,7 @@ func cancel(after time.Duration, reason string, used, allowed time.Duration) rec
 		Reason: reason, SessionStartedAt: at(0), FiredAt: at(after), Used: record.UsedOf(used, allowed),
 	}
 }
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -58,7 +59,6 @@ func (l Limit) String() string {
 	return text
 }
 
-// limitName is a limit as people read it.
 func limitName(limit string) string { return strings.ReplaceAll(limit, "_", " ") }
 
 // usageOf is how far a counted limit is used, nil for none.
@@ -75,9 +75,6 @@ func usageOf(s *record.Spend) *watchdog.Usage {
 // span reads a length of a payload. One below zero is none.
 func span(s record.Seconds) Span { return Span(max(record.Duration(max(s, 0)), 0)) }
 
-// LoopLimit is the limit that is neither a length nor a count that is spent.
-const LoopLimit = "loop"
-
 // allow notes a limit of time. The longest that was told counts: a window is only ever given more.
 func (t *teller) allow(limit, hold string, length Span) {
 	if limit == "" || length <= 0 || time.Duration(length) >= watchdog.NoLimit {
@@ -88,16 +85,13 @@ func (t *teller) allow(limit, hold string, length Span) {
 		t.Allowed[i].Length = max(t.Allowed[i].Length, length)
 		return
 	}
-	if t.lengths == nil {
-		t.lengths = map[[2]string]int{}
-	}
 	t.lengths[name] = len(t.Allowed)
 	t.Allowed = append(t.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
 }
 
 // spend notes a counted limit, and how far it is used.
 func (s *Story) spend(u *watchdog.Usage) {
-	if u == nil || u.Limit == LoopLimit {
+	if u == nil || u.Limit == string(verdict.Loop) { // neither a length nor a count that is spent
 		return
 	}
 	l := s.counted(u.Limit, u.Tool, u.Scope)
@@ -132,7 +126,6 @@ func (s *Story) reserveOf(l Limit) string {
 	return ""
 }
 
-// counted is the counted limit of a name.
 func (s *Story) counted(limit, tool, scope string) *Limit {
 	i := slices.IndexFunc(s.Allowed, func(l Limit) bool {
 		return l.Limit == limit && l.Tool == tool && l.Scope == scope && l.Length == 0
@@ -144,7 +137,6 @@ func (s *Story) counted(limit, tool, scope string) *Limit {
 	return &s.Allowed[i]
 }
 
-// extend notes what a window was given.
 func (s *Story) extend(x Extension) {
 	s.Extensions = append(s.Extensions, x)
 	for _, c := range x.Counts {

@@ -3,6 +3,10 @@ package story_test
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -75,31 +81,6 @@ func TestOfReal(t *testing.T) {
 	})
 }
 
-func TestPageOfLayers(t *testing.T) {
-	var all []string
-	for i := range 2*story.MaxLayers + 1 {
-		all = append(all, fmt.Sprintf("s-1/%03d", i))
-	}
-	for name, page := range map[string]struct {
-		of    []string
-		after string
-		read  []string
-		more  int
-	}{
-		"none":                  {nil, "", nil, 0},
-		"as many as are read":   {all[:story.MaxLayers], "", all[:story.MaxLayers], 0},
-		"one more":              {all[:story.MaxLayers+1], "", all[:story.MaxLayers], 1},
-		"the second page":       {all, all[story.MaxLayers-1], all[story.MaxLayers : 2*story.MaxLayers], 1},
-		"the last one":          {all, all[2*story.MaxLayers-1], all[2*story.MaxLayers:], 0},
-		"after the last":        {all, all[2*story.MaxLayers], []string{}, 0},
-		"after what is no more": {all[:3], "s-1/000x", all[1:3], 0},
-	} {
-		read, more := story.PageOfLayers(page.of, page.after)
-		assert.Equal(t, page.read, read, name)
-		assert.Equal(t, page.more, more, name)
-	}
-}
-
 // TestLayersOfBefore checks that a layer that ended in the window before is not told of the present one.
 func TestLayersOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,4 +118,73 @@ func TestLayersOfBefore(t *testing.T) {
 		assert.Len(t, layers(), 1)
 		require.NoError(t, w.Close())
 	})
+}
+
+// TestLarge protects who reads the story of a run that was asked very often: it takes as long for each event as for the
+// first ones. A look through all that came before, for each event, takes minutes.
+func TestLarge(t *testing.T) {
+	if testing.Short() || racing.Enabled {
+		t.Skip("it measures")
+	}
+	later := func(i int) time.Duration { return time.Duration(i) * time.Millisecond }
+	others := slices.Repeat([]string{"00000000-0000-4000-8000-999999999999"}, 100)
+	for name, c := range map[string]struct {
+		n   int
+		add func(s *script, i int)
+	}{
+		"directives that progress made void": {3000, func(s *script, i int) {
+			s.add(later(i), watchdog.EventRetry, record.Trip{
+				Reason: "idle_exceeded", SessionStartedAt: at(0), Directive: "retry",
+				Used: record.UsedOf(0, 5*time.Second),
+			})
+			s.add(later(i), watchdog.EventProgress, record.Progress{SessionStartedAt: at(0), Resets: append(others, s.lastID())})
+		}},
+		"holds, each with a name of its own": {30_000, func(s *script, i int) {
+			s.add(later(i), watchdog.EventRetry, record.Trip{
+				Reason: "hold_exceeded", Hold: fmt.Sprint("tool ", i), SessionStartedAt: at(0), Directive: "retry",
+				Used: record.UsedOf(0, 5*time.Second),
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := script{run: "s-1"}
+			for i := range c.n {
+				c.add(&s, i)
+			}
+			began := time.Now()
+			told := story.Of(s.record(nil), told)
+			require.Len(t, told.Stretches(), c.n+1, "a window, with a grace for each")
+			assert.Less(t, time.Since(began), time.Minute)
+			require.Len(t, told.Asked, c.n)
+		})
+	}
+}
+
+// TestDocumented expects each field of the JSON in the documentation.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/events.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## The story of a run\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for name := range fieldsOf(reflect.TypeFor[story.Story](), map[string]bool{}) {
+		assert.Contains(t, section, "`"+name+"`")
+	}
+}
+
+// fieldsOf are the JSON names of a struct and of those in it.
+func fieldsOf(of reflect.Type, names map[string]bool) map[string]bool {
+	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return names
+	}
+	for i := range of.NumField() {
+		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
+			names[name] = true
+			fieldsOf(of.Field(i).Type, names)
+		}
+	}
+	return names
 }

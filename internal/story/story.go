@@ -1,8 +1,11 @@
 package story
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -27,16 +30,27 @@ type Record struct {
 // MaxLayers is how many layers are read for a story, each with a query of its own. There may be thousands.
 const MaxLayers = 32
 
-// PageOfLayers returns which of a run's layers to read, and how many there are after those: of the sorted IDs, the
-// first that come after one, all of them after an empty one.
-func PageOfLayers(sorted []string, after string) (read []string, more int) {
-	from, found := slices.BinarySearch(sorted, after)
+// ReadLayers reads the layers of the run: of the sorted IDs the first that come after one, all of them after an empty
+// one.
+func (r *Record) ReadLayers(ctx context.Context, feed watchdog.FeedStore, after string) error {
+	rest, err := feed.Layers(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	from, found := slices.BinarySearch(rest, after)
 	if found {
 		from++
 	}
-	rest := sorted[from:]
-	more = max(len(rest)-MaxLayers, 0)
-	return rest[:len(rest)-more], more
+	rest = rest[from:]
+	r.MoreLayers = max(len(rest)-MaxLayers, 0)
+	for _, runID := range rest[:len(rest)-r.MoreLayers] {
+		events, err := feed.Read(ctx, watchdog.AggregateType, runID)
+		if err != nil {
+			return err
+		}
+		r.Layers = append(r.Layers, Record{RunID: runID, Parent: r.RunID, Events: events})
+	}
+	return nil
 }
 
 // A State is where a run stands.
@@ -183,4 +197,37 @@ type Next struct {
 	Advice string `json:"advice"`
 	// Command is a command line that does it, empty where there is none.
 	Command []string `json:"command,omitempty"`
+}
+
+// A Span is a length of time. Its JSON form is in seconds.
+type Span time.Duration
+
+// MarshalJSON writes seconds, to the microsecond.
+func (s Span) MarshalJSON() ([]byte, error) {
+	return json.Marshal(record.ExactSeconds(time.Duration(s)))
+}
+
+// UnmarshalJSON reads them.
+func (s *Span) UnmarshalJSON(text []byte) error {
+	var seconds record.Seconds
+	err := json.Unmarshal(text, &seconds)
+	*s = Span(record.Duration(seconds))
+	return err
+}
+
+// String is the length as people read it: to the second, or for less than a minute to the millisecond.
+func (s Span) String() string {
+	d := time.Duration(s)
+	unit := time.Second
+	if d.Abs() < time.Minute {
+		unit = time.Millisecond
+	}
+	text := d.Truncate(unit).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }

@@ -18,12 +18,18 @@ import (
 // Of tells the story of a run at a time: the database's, or any other. It never fails: what cannot be read is among the
 // story's Others.
 func Of(r Record, now time.Time) Story {
-	r.Events = slices.DeleteFunc(slices.Clone(r.Events), ofNothing)
-	t := teller{Story: Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, row: r.Row}
+	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e watchdog.Event) bool {
+		return e.Type == watchdog.EventCheckpoint // which tells of nothing that happened
+	})
+	t := newTeller(Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, r.Row)
 	t.readRow()
 	of := t.lineage(r)
 	t.Parent = of.Parent
-	t.current = currentWindow(r.Events, of, t.hostStart())
+	var hostStart time.Time
+	if t.row != nil {
+		hostStart = record.Truncate(t.row.StartedAt)
+	}
+	t.current = currentWindow(r.Events, of, hostStart)
 	t.StartedAt = t.windowStart(r.Events, of)
 	if t.row != nil && t.isCurrent(t.row.StartedAt) {
 		t.readState(t.row)
@@ -37,23 +43,25 @@ func Of(r Record, now time.Time) Story {
 	return t.Story
 }
 
-// ofNothing reports whether an event tells of nothing that happened.
-func ofNothing(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint }
-
-// A teller makes one story.
 type teller struct {
 	Story
 	row     *session.Session
 	current fold.Window
 	lengths map[[2]string]int // the places of Allowed, by limit and hold
 	before  map[time.Time]*Window
-	resets  map[string]time.Time
-	fixed   map[time.Time]time.Time // when the end of a window was corrected
-	last    time.Time               // of the window's events
-	noted   string                  // by the latest request
-	stopped bool                    // a cancel was taken
-	note    string                  // of the complete
-	command record.CommandEnd       // of that
+	resets  map[string]time.Time // when the event with an ID did not count any more
+	fixed   time.Time            // when the end of the window was corrected
+	last    time.Time            // of the window's events
+	noted   string               // by the latest request
+	stopped bool                 // a cancel was taken
+	note    string               // of the complete
+	command record.CommandEnd    // of that
+}
+
+func newTeller(s Story, row *session.Session) *teller {
+	return &teller{
+		Story: s, row: row, lengths: map[[2]string]int{}, before: map[time.Time]*Window{}, resets: map[string]time.Time{},
+	}
 }
 
 func (t *teller) readRow() {
@@ -64,14 +72,6 @@ func (t *teller) readRow() {
 	if t.row.Threshold < watchdog.NoLimit {
 		t.allow("idle_timeout", "", Span(t.row.Threshold))
 	}
-}
-
-// hostStart is the start of the run's window as its row has it.
-func (t *teller) hostStart() time.Time {
-	if t.row == nil {
-		return time.Time{}
-	}
-	return record.Truncate(t.row.StartedAt)
 }
 
 // lineage is the run that the story is about: run IDs may hold slashes, so that one aggregate can be that of a run and
@@ -138,7 +138,6 @@ const kinds = "runtime.watchdog."
 
 func (t *teller) isCurrent(start time.Time) bool { return record.Truncate(start).Equal(t.StartedAt) }
 
-// read takes what an event tells.
 func (t *teller) read(e watchdog.Event, of fold.WindowID) {
 	w, problem := windowOf(e)
 	switch {
@@ -168,7 +167,11 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 	case watchdog.EventComplete:
 		return with(e, func(p *record.Complete) { t.note, t.command = p.Note, p.CommandEnd })
 	case watchdog.EventCorrection:
-		return with(e, func(p *record.Correction) { t.correct(t.StartedAt, time.Time(p.CorrectedAt), e) })
+		return with(e, func(p *record.Correction) {
+			if t.fixed = time.Time(p.CorrectedAt); t.fixed.IsZero() {
+				t.fixed = e.Timestamp
+			}
+		})
 	case watchdog.EventExtend:
 		return with(e, func(p *record.Extend) {
 			t.extend(extensionOf(e.Timestamp, p))
@@ -193,7 +196,6 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 	return t.takeRequest(e)
 }
 
-// takeRequest takes a warning or a directive.
 func (t *teller) takeRequest(e watchdog.Event) (problem string) {
 	switch e.Type {
 	case watchdog.EventWarning:
@@ -244,23 +246,10 @@ func (t *teller) takeCancel(p *record.Cancel) {
 	}
 }
 
-func (t *teller) correct(window, at time.Time, e watchdog.Event) {
-	if t.fixed == nil {
-		t.fixed = map[time.Time]time.Time{}
-	}
-	if at.IsZero() {
-		at = e.Timestamp
-	}
-	t.fixed[window] = at
-}
-
 // takeBefore takes an event of another window.
 func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) {
 	w := t.before[start]
 	if w == nil {
-		if t.before == nil {
-			t.before = map[time.Time]*Window{}
-		}
 		w = &Window{StartedAt: start}
 		t.before[start] = w
 	}
@@ -303,7 +292,9 @@ func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(reco
 
 // conclude says where the run stands, and what follows from that.
 func (t *teller) conclude() {
-	voidOf(t.Asked, t.resets)
+	for i := range t.Asked {
+		t.Asked[i].voidAt, t.Asked[i].Void = t.resets[t.Asked[i].id]
+	}
 	t.Noted = cmp.Or(t.noted, t.Noted)
 	for _, w := range t.before {
 		t.Before = append(t.Before, *w)
@@ -324,7 +315,6 @@ func (t *teller) conclude() {
 	}
 }
 
-// measure says how long the window lasted.
 func (t *teller) measure() {
 	at := t.ToldAt
 	switch {
@@ -349,18 +339,14 @@ func (t *teller) tellLayers(r Record) {
 			t.Layers = append(t.Layers, layerOf(s, below.Events))
 		}
 	}
-	t.Layers = slices.DeleteFunc(t.Layers, t.isOfBefore)
+	t.Layers = slices.DeleteFunc(t.Layers, func(l Layer) bool { // that ended in a window before
+		return len(t.Before) > 0 && !l.At.IsZero() && l.At.Before(t.StartedAt)
+	})
 	slices.SortFunc(t.Layers, func(a, b Layer) int {
 		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.RunID, b.RunID))
 	})
 }
 
-// isOfBefore reports whether a layer ended in a window before.
-func (t *teller) isOfBefore(l Layer) bool {
-	return len(t.Before) > 0 && !l.At.IsZero() && l.At.Before(t.StartedAt)
-}
-
-// layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
 	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt, LeftAlive: s.LeftAlive()}
 	if len(events) > 0 {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -32,7 +31,7 @@ func Read(ctx context.Context, db stores.Database, runID string) (s story.Story,
 	case r.Row == nil && len(r.Events) == 0 && !unreadable:
 		return s, unknownRun(ctx, db, runID)
 	}
-	if err := readLayers(ctx, db, &r); err != nil {
+	if err := r.ReadLayers(ctx, db, ""); err != nil {
 		return s, err
 	}
 	now, err := stores.Now(ctx, db)
@@ -44,22 +43,6 @@ func Read(ctx context.Context, db stores.Database, runID string) (s story.Story,
 		s.Others = append(s.Others, story.Other{At: now, Type: "session row", Problem: rowErr.Error()})
 	}
 	return s, nil
-}
-
-func readLayers(ctx context.Context, db stores.Database, r *story.Record) error {
-	layers, err := db.Layers(ctx, r.RunID)
-	if err != nil {
-		return err
-	}
-	layers, r.MoreLayers = story.PageOfLayers(layers, "")
-	for _, id := range layers {
-		events, err := db.Read(ctx, watchdog.AggregateType, id)
-		if err != nil {
-			return err
-		}
-		r.Layers = append(r.Layers, story.Record{RunID: id, Parent: r.RunID, Events: events})
-	}
-	return nil
 }
 
 // maxCompared is with how many of the latest sessions an unknown run ID is compared, maxNear how many are named.
