@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -27,7 +28,7 @@ type Node struct {
 	outer *Node // the run around a layer
 	kin   kin
 	began time.Duration // when its window did, in the tree's time
-	due   due[*Node]
+	due   ordered.Due[*Node]
 	seen  verdict.Snapshot
 	phase Phase
 	trip  *Trip // while recording

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -18,7 +19,7 @@ type Tree struct {
 	Room *Room
 
 	session *Node
-	queue   queue[*Node]
+	queue   ordered.Heap[*Node]
 }
 
 // A Room has what a step knows and returns.
@@ -67,8 +68,8 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		}
 		n.look()
 	case Tick:
-		for d := t.queue.take(now.At); d != nil; d = t.queue.take(now.At) {
-			d.of.look()
+		for d := t.queue.Take(now.At); d != nil; d = t.queue.Take(now.At) {
+			d.Of.look()
 		}
 	case Look:
 		n.look()
@@ -110,11 +111,11 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 func (t *Tree) emit(e Effect) { t.Room.effects = append(t.Room.effects, e) }
 
 // Due is when the tree has to be looked at again, in its time; [verdict.Never] for never.
-func (t *Tree) Due() time.Duration { return t.queue.first() }
+func (t *Tree) Due() time.Duration { return t.queue.First() }
 
 // begin begins a run: the session, or a layer of the run around.
 func (n *Node) begin(t *Tree, in *Input) {
-	n.tree, n.outer, n.began, n.due.of = t, in.Around, t.Room.now.At-in.Elapsed, n
+	n.tree, n.outer, n.began, n.due.Of = t, in.Around, t.Room.now.At-in.Elapsed, n
 	if n.outer == nil {
 		t.session = n
 	}
@@ -140,7 +141,7 @@ func (n *Node) begin(t *Tree, in *Input) {
 
 // part takes a run from its tree. A layer that was taken is left alone.
 func (n *Node) part() {
-	n.tree.queue.remove(&n.due)
+	n.tree.queue.Remove(&n.due)
 	at := &n.kin
 	switch {
 	case n.outer == nil:
@@ -170,6 +171,6 @@ func (n *Node) rest(until time.Duration) {
 	}
 	n.quietUntil.Store(int64(quiet))
 	if until != verdict.Never && !n.Disabled {
-		n.tree.queue.set(&n.due, until+n.began)
+		n.tree.queue.Set(&n.due, until+n.began)
 	}
 }

@@ -108,7 +108,7 @@ func (s *Signs) Signal(progress bool, now time.Duration) {
 // Open records a hold.
 func (s *Signs) Open(id HoldID, limits HoldLimits, now time.Duration) {
 	if s.Holds == nil {
-		s.Holds = newHolds()
+		s.Holds = &Holds{byID: map[HoldID]*OpenHold{}}
 	}
 	s.Holds.add(id, limits, now)
 	s.HoldsChanged = max(s.HoldsChanged, now)
