@@ -5,35 +5,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // clone returns a history that can be folded on, apart from this one.
 func (h *History) clone() History {
 	c := *h
-	c.windows = make(map[time.Time]*Window, len(h.windows)+1)
+	c.windows = make(map[time.Time]*Window, len(h.windows))
 	for start, w := range h.windows {
 		c.windows[start] = w.clone()
 	}
 	c.after, c.cancels = maps.Clone(h.after), maps.Clone(h.cancels)
-	if c.after == nil {
-		c.after = map[time.Time]time.Time{}
-	}
 	c.corrected, c.unreadable = slices.Clone(h.corrected), slices.Clone(h.unreadable)
 	return c
 }
 
 func (w *Window) clone() *Window {
 	c := *w
-	c.Given, c.warned, c.wrapped = maps.Clone(w.Given), maps.Clone(w.warned), maps.Clone(w.wrapped)
+	c.Given, c.asked, c.pauses = maps.Clone(w.Given), maps.Clone(w.asked), maps.Clone(w.pauses)
 	c.directives, c.resets = maps.Clone(w.directives), maps.Clone(w.resets)
-	if w.pauses != nil {
-		c.pauses = make(map[string]*pause, len(w.pauses))
-		for id, p := range w.pauses {
-			one := *p
-			c.pauses[id] = &one
-		}
-	}
 	return &c
 }
 
@@ -42,31 +33,21 @@ func (h *History) compact(until time.Time) {
 	slices.Sort(h.corrected)
 	h.corrected = slices.Compact(h.corrected)
 	for _, w := range h.windows {
-		w.dropReset(until)
-		w.dropWarned()
+		// What became of a directive may have been stored before it, but not long before.
+		maps.DeleteFunc(w.resets, func(id string, at time.Time) bool {
+			_, given := w.directives[id]
+			delete(w.directives, id)
+			return given || at.Before(until.Add(-2*Lookback))
+		})
+		// No budget is as small again as one of which more was given since.
+		maps.DeleteFunc(w.asked, func(of record.FoldedNumber, _ bool) bool {
+			given := record.Seconds(w.Given[of.FoldedLimit])
+			if of.FoldedLimit == (Key{}) {
+				given = record.Seconds(w.Extended.Seconds())
+			}
+			return of.Budget < given
+		})
 	}
-}
-
-// dropReset forgets directives that do not count any more. What became of one may have been stored before it, but not
-// long before.
-func (w *Window) dropReset(until time.Time) {
-	maps.DeleteFunc(w.resets, func(id string, at time.Time) bool {
-		_, given := w.directives[id]
-		delete(w.directives, id)
-		return given || at.Before(until.Add(-2*Lookback))
-	})
-}
-
-// dropWarned forgets warnings under budgets of which more was given since than they were: no budget is as small again.
-func (w *Window) dropWarned() {
-	gone := func(of budgetKey) bool {
-		if of.limit == (Key{}) {
-			return of.budget < w.Extended.Seconds()
-		}
-		return of.budget < float64(w.Given[of.limit])
-	}
-	maps.DeleteFunc(w.warned, func(of warningKey, _ bool) bool { return gone(of.budgetKey) })
-	maps.DeleteFunc(w.wrapped, func(of budgetKey, _ bool) bool { return gone(of) })
 }
 
 // mergedPause is the ID of the pause that stands for those that were over long ago.
@@ -76,7 +57,7 @@ const mergedPause = "merged"
 func (b *Base) Merges() bool {
 	for _, h := range []History{b.settled, b.folded} {
 		for _, w := range h.windows {
-			if w.pauses[mergedPause] != nil {
+			if _, merges := w.pauses[mergedPause]; merges {
 				return true
 			}
 		}
@@ -86,9 +67,9 @@ func (b *Base) Merges() bool {
 
 // merged returns the pauses with one in place of those that were over before the instant of the window, and before any
 // other was opened. From their end on it stands for as much time as they do.
-func (w *Window) merged(before time.Duration) map[string]*pause {
+func (w *Window) merged(before time.Duration) map[string]pause {
 	before = w.apart(before)
-	rest, over := map[string]*pause{}, []verdict.Pause(nil)
+	rest, over := map[string]pause{}, []verdict.Pause(nil)
 	end := time.Duration(0)
 	for id, p := range w.pauses {
 		if p.opened && p.over(before) {
@@ -98,7 +79,7 @@ func (w *Window) merged(before time.Duration) map[string]*pause {
 		}
 	}
 	if total := verdict.PausedBefore(over, end); total > 0 {
-		rest[mergedPause] = &pause{opened: true, Pause: Pause{Pause: verdict.Pause{
+		rest[mergedPause] = pause{opened: true, Pause: Pause{Pause: verdict.Pause{
 			ID: mergedPause, Opened: end - total, Cap: total, Released: end, Closed: true,
 		}}}
 	}
@@ -122,7 +103,7 @@ func (w *Window) apart(at time.Duration) time.Duration {
 }
 
 // end is when a pause that was closed did end.
-func (p *pause) end() time.Duration { return min(p.Released, verdict.Sum(p.Opened, p.Cap)) }
+func (p pause) end() time.Duration { return min(p.Released, verdict.Sum(p.Opened, p.Cap)) }
 
 // over reports whether the pause had ended by then.
-func (p *pause) over(by time.Duration) bool { return p.Closed && p.end() <= by }
+func (p pause) over(by time.Duration) bool { return p.Closed && p.end() <= by }

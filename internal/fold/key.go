@@ -9,10 +9,7 @@ import (
 
 // A Key names a limit of a run and its ladder: a limit of time, the caps of the holds with a key, or a counted limit.
 // The zero Key stands for the wall clock where a budget is meant.
-type Key struct {
-	Limit verdict.Limit
-	Of    string // the key of the holds, or whose counted limit it is
-}
+type Key = record.FoldedLimit
 
 // KeyOf names the ladder that a trip is on, of a counted limit if it has a spend. A hold has one for its cap; its
 // silence is on that of idle.
@@ -21,13 +18,15 @@ func KeyOf(limit verdict.Limit, hold string, s *record.Spend) Key {
 	case s != nil:
 		return CountKey(s.Limit, s.Tool, s.Scope)
 	case limit == verdict.Hold:
-		return Key{limit, hold}
+		return Key{Limit: string(limit), Hold: hold}
 	}
-	return Key{Limit: limit}
+	return Key{Limit: string(limit)}
 }
 
 // CountKey names a counted limit.
-func CountKey(limit, tool, scope string) Key { return Key{verdict.Limit(limit), tool + "\x00" + scope} }
+func CountKey(limit, tool, scope string) Key {
+	return Key{Limit: limit, Tool: tool, Scope: scope, Count: true}
+}
 
 // A Directive is one that the host was given.
 type Directive struct {
@@ -36,23 +35,12 @@ type Directive struct {
 	Allowed int64 // by a counted limit, with its extensions
 }
 
-// A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
-type warningKey struct {
-	fraction float64
-	budgetKey
-}
-
-// A budgetKey tells the budgets of one limit apart, that of the wall clock in seconds.
-type budgetKey struct {
-	limit  Key
-	budget float64
-}
-
-func budgetOf(wallClock record.Seconds, s *record.Spend) budgetKey {
+// budgetOf names a budget of one limit, that of the wall clock in seconds.
+func budgetOf(wallClock record.Seconds, s *record.Spend) record.FoldedNumber {
 	if s == nil {
-		return budgetKey{budget: float64(wallClock)}
+		return record.FoldedNumber{Budget: wallClock}
 	}
-	return budgetKey{KeyOf("", "", s), float64(s.Allowed)}
+	return record.FoldedNumber{FoldedLimit: KeyOf("", "", s), Budget: record.Seconds(s.Allowed)}
 }
 
 // Elapsed is what was used of the limit that a cancel is about. What elapsed is floored in it; the two times tell it

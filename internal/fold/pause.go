@@ -19,15 +19,13 @@ type pause struct {
 	opened bool
 }
 
-// pause is the one whose opening has the ID.
-func (w *Window) pause(id string) *pause {
+// setPause notes what is known of the one whose opening has the ID.
+func (w *Window) setPause(id string, p pause) {
 	if w.pauses == nil {
-		w.pauses = map[string]*pause{}
+		w.pauses = map[string]pause{}
 	}
-	if w.pauses[id] == nil {
-		w.pauses[id] = &pause{Pause: Pause{Pause: verdict.Pause{ID: id}}}
-	}
-	return w.pauses[id]
+	p.ID = id
+	w.pauses[id] = p
 }
 
 // Pauses are those whose opening is known, in the order of their opening.

@@ -119,17 +119,13 @@ func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
 	if p.Fraction == 0 { // of a directive, which nobody asks for again
 		return
 	}
-	if w.warned == nil {
-		w.warned = map[warningKey]bool{}
-	}
-	w.warned[warningKey{float64(p.Fraction), budgetOf(p.ConfiguredBudgetSeconds, p.Spend)}] = true
+	of := budgetOf(p.ConfiguredBudgetSeconds, p.Spend)
+	of.Fraction = p.Fraction
+	w.ask(of)
 }
 
 func (p *wrapUpPayload) applyTo(_ *History, w *Window, _ *Event) {
-	if w.wrapped == nil {
-		w.wrapped = map[budgetKey]bool{}
-	}
-	w.wrapped[budgetOf(p.ConfiguredBudgetSeconds, p.Spend)] = true
+	w.ask(budgetOf(p.ConfiguredBudgetSeconds, p.Spend))
 }
 
 func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
@@ -147,15 +143,17 @@ func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
 func (p *progressPayload) applyTo(_ *History, w *Window, e *Event) { w.reset(p.Resets, e) }
 
 func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
-	known := w.pause(e.ID)
+	known := w.pauses[e.ID]
 	known.Hold, known.Layer, known.opened = p.Hold, p.Layer, true
 	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
+	w.setPause(e.ID, known)
 }
 
 func (p *releasePayload) applyTo(_ *History, w *Window, e *Event) {
 	w.reset(p.Resets, e)
 	if p.Opening != "" {
-		known := w.pause(p.Opening)
+		known := w.pauses[p.Opening]
 		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true
+		w.setPause(p.Opening, known)
 	}
 }

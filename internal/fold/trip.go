@@ -25,7 +25,7 @@ func (w *Window) TakesBack(t *Trip) bool {
 	switch {
 	case w.Over():
 		return true
-	case t.On.Limit == verdict.WallClock:
+	case t.On.Limit == string(verdict.WallClock):
 		return w.Extended > t.Extended || t.Pauses.With(t.Pauses.News(w.Paused())).Before(t.Elapsed) > t.Paused
 	case t.LeftOpen != "":
 		return slices.ContainsFunc(w.Paused(), func(p verdict.Pause) bool { return p.Closed && p.ID == t.LeftOpen })

@@ -21,11 +21,12 @@ type Window struct {
 	Stop        *record.Cancel // nil while nothing stopped it
 	CompletedAt time.Time      // zero while it is not complete; a stop beside it was wrong, or came too late
 
-	warned     map[warningKey]bool
-	wrapped    map[budgetKey]bool   // the budgets under which the host was asked to wrap up
+	// asked are the fractions of budgets that the host was warned of: after an extension the same fraction comes at
+	// another time. Without a fraction it is a budget under which the host was asked to wrap up.
+	asked      map[record.FoldedNumber]bool
 	directives map[string]Directive // by the IDs of their events
 	resets     map[string]time.Time // those that do not count any more, and when an event said so
-	pauses     map[string]*pause    // by the IDs of their openings
+	pauses     map[string]pause     // by the IDs of their openings
 
 	sharesSecond bool        // with one before it, which had ended
 	starts       []time.Time // of all windows that are known, in their order
@@ -34,7 +35,7 @@ type Window struct {
 // Blank reports whether nothing is known of it but its start.
 func (w *Window) Blank() bool {
 	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() && !w.sharesSecond &&
-		len(w.Given)+len(w.warned)+len(w.wrapped)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
+		len(w.Given)+len(w.asked)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
 }
 
 // Complete reports whether the host said that its work is done.
@@ -86,7 +87,9 @@ func (w *Window) NextStart(at time.Time) time.Time {
 // counted limit, or that of the wall clock in seconds.
 func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 	for i, fraction := range fractions {
-		if !w.warned[warningKey{fraction, budgetKey{limit, budget}}] {
+		if !w.asked[record.FoldedNumber{
+			FoldedLimit: limit, Budget: record.Seconds(budget), Fraction: record.Seconds(fraction),
+		}] {
 			return i
 		}
 	}
@@ -95,7 +98,14 @@ func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 
 // WrappedUp reports whether the host was asked to wrap up under the budget as it is now.
 func (w *Window) WrappedUp(limit Key, budget float64) bool {
-	return w.wrapped[budgetKey{limit, budget}]
+	return w.asked[record.FoldedNumber{FoldedLimit: limit, Budget: record.Seconds(budget)}]
+}
+
+func (w *Window) ask(of record.FoldedNumber) {
+	if w.asked == nil {
+		w.asked = map[record.FoldedNumber]bool{}
+	}
+	w.asked[of] = true
 }
 
 // Give notes what counted limits were given at least.

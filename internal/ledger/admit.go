@@ -141,7 +141,7 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 	}
 	if len(c.lacks) == 0 { // else it was noted before the store was asked
 		o.Look = a.Spend.Refused(i, &c.Use) || o.Look
-		a.Spend.AddRefusal(i)
+		a.Spend.Counts[i].Refused++
 		c.noted = a.outer == nil
 	}
 	a.Spend.AdmitAll(&c.Use)
@@ -151,7 +151,7 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 // refuse notes that the call does not fit in a limit.
 func (a *Account) refuse(i int, c *Call, o *Outcome) {
 	if !c.noted { // before the store was asked
-		a.Spend.AddRefusal(i)
+		a.Spend.Counts[i].Refused++
 	}
 	a.Learn()
 	o.Did, o.Why = Refused, &Why{Of: a, Limit: i, Extended: a.Spend.Counts[i].Extended}
@@ -184,7 +184,7 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 			a.Spend.Void(&c.Use) // it is refused beside the others
 			o.Look = a.Spend.Refused(s.limits[refuses], &c.Use) || o.Look
 			a.Spend.AdmitAll(&c.Use)
-			a.Spend.AddRefusal(s.limits[refuses])
+			a.Spend.Counts[s.limits[refuses]].Refused++
 			c.noted = true
 		}
 		s.owes = s.owes || c.Owes
@@ -280,6 +280,6 @@ func (o *Outcome) TakeBack() bool {
 	if o.Did != Refused || o.Why.Of.Spend.Counts[o.Why.Limit].Extended <= o.Why.Extended {
 		return false
 	}
-	o.Why.Of.Spend.TakeRefusal(o.Why.Limit)
+	o.Why.Of.Spend.Counts[o.Why.Limit].Refused--
 	return true
 }

@@ -24,7 +24,7 @@ type standing []given
 // standingOf are those that a window's events tell of, to whoever attached to it then.
 func standingOf(found *fold.Window, attached time.Duration) (s standing) {
 	for id, d := range found.Standing() {
-		s = append(s, given{id: id, rung: d.Rung, on: d.On, hold: verdict.HoldID{Key: d.On.Of}, at: attached})
+		s = append(s, given{id: id, rung: d.Rung, on: d.On, hold: verdict.HoldID{Key: d.On.Hold}, at: attached})
 	}
 	return s
 }

@@ -61,7 +61,7 @@ func (n *Node) standWith(session *Node, s verdict.Signal) {
 func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *pending.State) {
 	var replaced []string
 	if n.more != nil {
-		replaced = n.more.given.take(func(g *given) bool { return g.on.Limit == verdict.Hold && g.hold == id })
+		replaced = n.more.given.take(func(g *given) bool { return g.on.Limit == string(verdict.Hold) && g.hold == id })
 	}
 	if pause == nil && len(replaced) == 0 {
 		return

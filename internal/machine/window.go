@@ -14,7 +14,7 @@ func (n *Node) restore(found *fold.Window) {
 		n.extras().given = given
 		n.Pulse.Load().awaitReset(true)
 		for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
-			if rung := given.rungOf(fold.Key{Limit: limit}); rung > 0 {
+			if rung := given.rungOf(fold.Key{Limit: string(limit)}); rung > 0 {
 				n.take(signal(verdict.Signal{Kind: verdict.SignalRung, Key: string(limit), Rung: rung}))
 			}
 		}
