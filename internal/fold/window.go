@@ -1,12 +1,15 @@
 package fold
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // sameStart bounds how far a host's start may lie after the recorded one and still be the same, kept in whole seconds.
@@ -137,4 +140,74 @@ func (w *Window) reset(ids []string, e *Event) {
 	for _, id := range ids {
 		w.resets[id] = e.Timestamp
 	}
+}
+
+// A Pause is a hold that stopped the wall clock, as the events tell of it.
+type Pause struct {
+	verdict.Pause
+	Hold, Layer string // its key, and the layer whose it is, if it is one's
+}
+
+// A pause is what is known of one: its end may have been read, and not its opening.
+type pause struct {
+	Pause
+	opened bool
+}
+
+// setPause notes what is known of the one whose opening has the ID.
+func (w *Window) setPause(id string, p pause) {
+	if w.pauses == nil {
+		w.pauses = map[string]pause{}
+	}
+	p.ID = id
+	w.pauses[id] = p
+}
+
+// Pauses are those whose opening is known, in the order of their opening.
+func (w *Window) Pauses() []Pause {
+	var all []Pause
+	for _, p := range w.pauses {
+		if p.opened {
+			all = append(all, p.Pause)
+		}
+	}
+	ordered.Sort(all, func(a, b Pause) int {
+		return cmp.Or(cmp.Compare(a.Opened, b.Opened), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// Paused are the pauses as the decision takes them.
+func (w *Window) Paused() []verdict.Pause {
+	var all []verdict.Pause
+	for _, p := range w.Pauses() {
+		all = append(all, p.Pause)
+	}
+	return all
+}
+
+// A Trip is a limit that a process found exceeded, with what it knew of the window then.
+type Trip struct {
+	On       Key           // zero if another guard decided
+	Extended time.Duration // what the wall clock was given
+	Given    int64         // what the counted limit was given
+	Elapsed  time.Duration // of the window
+	Paused   time.Duration // of that
+	Pauses   *verdict.Pauses
+	LeftOpen string // the pause of a hold that another process left open and whose cap was exceeded
+}
+
+// TakesBack reports whether more is known of the window than the trip knew. An extension and another process's pause
+// take back what they give more of, the wall clock's end, and nothing else; that a hold was closed by its own process
+// takes back its cap.
+func (w *Window) TakesBack(t *Trip) bool {
+	switch {
+	case w.Over():
+		return true
+	case t.On.Limit == string(verdict.WallClock):
+		return w.Extended > t.Extended || t.Pauses.With(t.Pauses.News(w.Paused())).Before(t.Elapsed) > t.Paused
+	case t.LeftOpen != "":
+		return slices.ContainsFunc(w.Paused(), func(p verdict.Pause) bool { return p.Closed && p.ID == t.LeftOpen })
+	}
+	return w.Given[t.On] > t.Given
 }
