@@ -34,7 +34,7 @@ func (r *Run) InitLayer(ctx context.Context, around *Run, host Host, name machin
 
 func (r *Run) init(t *Tree, host Host, name machine.Name) {
 	r.Tree, r.host, r.Node.Name = t, host, name
-	r.Record.Open(&t.Place, (*carried)(r))
+	r.Record.Open(&t.Place, r)
 }
 
 // Discard ends the context of a run that is not begun.

@@ -116,8 +116,8 @@ func (r *Run) Unlock() { r.Tree.mu.Unlock() }
 // Values is a context with the values of the run's, without its end.
 func (r *Run) Values() context.Context { return context.WithoutCancel(r.inner) }
 
-// closed reports whether the host has closed the run, or one around it.
-func (r *Run) closed() bool {
+// Closed reports whether the host has closed the run, or one around it.
+func (r *Run) Closed() bool {
 	for ; r != nil; r = r.outer {
 		if r.Record.Closed() {
 			return true
