@@ -112,6 +112,45 @@ func (t *Tree) followParent() {
 	}
 }
 
+// CheckParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
+// because whoever looks at a context may hold locks, such as that of another session.
+func (r *Run) CheckParent() {
+	if r.inner.Err() == nil {
+		r.Tree.checkParent()
+	}
+}
+
+func (t *Tree) checkParent() {
+	if t.parent != nil && t.parent.Err() != nil {
+		t.session.Step(&machine.Input{Kind: machine.Parent})
+	}
+}
+
+// Err is why the run's context is done, nil if it is not. A run that its parent ended has the parent's error.
+func (r *Run) Err() error {
+	if r.CheckParent(); r.inner.Err() == nil {
+		return nil
+	}
+	for ; ; r = r.outer {
+		byParent := false
+		r.Locked(func() { byParent = r.byParent })
+		switch {
+		case !byParent:
+			return r.inner.Err()
+		case r.outer == nil:
+			return r.Tree.parent.Err()
+		}
+	}
+}
+
+// Deadline is that of the session's parent.
+func (r *Run) Deadline() (time.Time, bool) {
+	if r.Tree.parent == nil {
+		return time.Time{}, false
+	}
+	return r.Tree.parent.Deadline()
+}
+
 // Stopwatch begins to count, and returns how much real time has gone by since.
 func (t *Tree) Stopwatch() func() time.Duration {
 	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)

@@ -114,16 +114,11 @@ func (k *Work) Pass(t *Tree, began time.Time) {
 	if !k.nothing() {
 		defer k.finish() // also if the store ends this goroutine
 		k.endWorks()
-		k.carry(t, began)
-	}
-}
-
-// carry has what there is to record recorded, with PollOnly here.
-func (k *Work) carry(t *Tree, began time.Time) {
-	if t.Inline {
-		lane.CarryAll(k.record, began)
-	} else {
-		lane.Enqueue(k.record...)
+		if t.Inline {
+			lane.CarryAll(k.record, began)
+		} else {
+			lane.Enqueue(k.record...)
+		}
 	}
 }
 

@@ -110,7 +110,11 @@ func (b *Base) With(events []Event, window, now time.Time) *Base {
 		settled = with.Until
 	}
 	if settled = settled.Add(-Lookback); spared {
-		with.settleNext(settled)
+		if !with.next.at.After(settled) {
+			with.Since, with.settled = with.next.at, with.next.folded
+			with.Known -= with.next.known
+			with.setNext()
+		}
 	} else {
 		with.settle(events, settled)
 	}
@@ -135,16 +139,6 @@ func (b *Base) count(events []Event, spared bool) {
 		}
 	}
 	b.Until = newest
-}
-
-// settleNext moves Since to the milestone, if that is older than then.
-func (b *Base) settleNext(then time.Time) {
-	if b.next.at.After(then) {
-		return
-	}
-	b.Since, b.settled = b.next.at, b.next.folded
-	b.Known -= b.next.known
-	b.setNext()
 }
 
 // settle moves Since to then, with all events from the old one on at hand.

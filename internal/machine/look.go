@@ -111,14 +111,6 @@ type given struct {
 // standing are the directives that stand on the ladders of a run.
 type standing []given
 
-// standingOf are those that a window's events tell of, to whoever attached to it then.
-func standingOf(found *fold.Window, attached time.Duration) (s standing) {
-	for id, d := range found.Standing() {
-		s = append(s, given{id: id, rung: d.Rung, on: d.On, hold: verdict.HoldID{Key: d.On.Hold}, at: attached})
-	}
-	return s
-}
-
 // add notes a directive. A wait that comes again on the last rung takes the place of the one before, whose ID is
 // returned, so that a run that waits often keeps one.
 func (s *standing) add(g given, last bool) (replaces []string) {

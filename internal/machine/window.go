@@ -12,11 +12,16 @@ import (
 // lives: they stop the wall clock until their cap, or until a layer opens one with the key again, and hold nothing
 // else.
 func (n *Node) restore(found *fold.Window) {
-	if given := standingOf(found, n.seen.Attached); given != nil {
-		n.extras().given = given
+	var stand standing
+	for id, d := range found.Standing() {
+		hold := verdict.HoldID{Key: d.On.Hold}
+		stand = append(stand, given{id: id, rung: d.Rung, on: d.On, hold: hold, at: n.seen.Attached})
+	}
+	if stand != nil {
+		n.extras().given = stand
 		n.Pulse.Load().awaitReset(true)
 		for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
-			if rung := given.rungOf(fold.Key{Limit: string(limit)}); rung > 0 {
+			if rung := stand.rungOf(fold.Key{Limit: string(limit)}); rung > 0 {
 				n.take(signal(verdict.Signal{Kind: verdict.SignalRung, Key: string(limit), Rung: rung}))
 			}
 		}

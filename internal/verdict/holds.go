@@ -125,14 +125,6 @@ func (h *Holds) remove(open *OpenHold) {
 	delete(h.byID, open.HoldID)
 }
 
-// setIdle gives an open hold another limit of silence.
-func (h *Holds) setIdle(id HoldID, idle time.Duration) {
-	if open := h.Find(id); open != nil {
-		open.Idle = idle
-		h.place(open)
-	}
-}
-
 // setRung moves a hold on its ladder. Its cap begins anew at the instant of the rung.
 func (h *Holds) setRung(id HoldID, r Rung) {
 	if open := h.Find(id); open != nil && r.Attempts > 0 {

@@ -116,7 +116,10 @@ func (s *Signs) Open(id HoldID, limits HoldLimits, now time.Duration) {
 
 // TakeOver records that an open hold has a new owner, who allows it that silence.
 func (s *Signs) TakeOver(id HoldID, idle, now time.Duration) {
-	s.Holds.setIdle(id, idle)
+	if open := s.Holds.Find(id); open != nil {
+		open.Idle = idle
+		s.Holds.place(open)
+	}
 	s.HoldsChanged = max(s.HoldsChanged, now)
 }
 
@@ -157,16 +160,6 @@ func (s *Signs) attempts(r Rung) int {
 		return 0
 	}
 	return r.Attempts
-}
-
-// restore puts a limit where it stood on its ladder before the attach.
-func (s *Signs) restore(limit Limit, r Rung) {
-	switch limit {
-	case Idle:
-		s.OnIdle = r
-	case NoProgress:
-		s.OnNoProgress = r
-	}
 }
 
 // A SignalKind is a kind of [Signal]. Its text is that of the recorded trace.
@@ -252,7 +245,7 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	case SignalUnpause:
 		s.Signs.Pauses.Set(Pause{ID: signal.Key, Released: signal.From, Closed: true})
 	case SignalRung:
-		s.Signs.restore(Limit(signal.Key), Rung{Attempts: signal.Rung, At: signal.At})
+		s.Signs.setRung(Limit(signal.Key), HoldID{}, Rung{Attempts: signal.Rung, At: signal.At})
 	}
 }
 

@@ -85,17 +85,12 @@ func (h *OpenHold) timer() timer {
 	return s
 }
 
-// silence returns the timer of Idle: the run's own, or that of its open holds.
+// silence returns the timer of Idle: the run's own, or the longest that its open holds allow.
 func silence(limits *Limits, seen *Snapshot) timer {
-	if seen.Signs.Holds.Len() > 0 {
-		return holdIdle(seen)
-	}
-	return idle(limits, seen)
-}
-
-// holdIdle returns the timer of the silence while holds are open: the longest that they allow.
-func holdIdle(seen *Snapshot) timer {
 	signs := seen.Signs
+	if signs.Holds.Len() == 0 {
+		return idle(limits, seen)
+	}
 	s := timer{limit: Idle, allowed: Never}
 	if h := signs.Holds.longest(); h != nil {
 		s.allowed, s.hold = h.Idle, h.HoldID
