@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -222,3 +223,5 @@ func TestSettleLate(t *testing.T) {
 	require.False(t, r.Owing())
 	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 7))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -210,3 +211,5 @@ func (l *line) check(t *testing.T, newest *entry) {
 	}
 	l.waited = waiting
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
