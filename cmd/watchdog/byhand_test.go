@@ -25,7 +25,7 @@ type host struct {
 func (s testStore) host(t *testing.T, name string) host {
 	t.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{
-		Store: s.Store, Host: name, Logger: slog.New(slog.DiscardHandler), Pace: 50 * time.Millisecond,
+		Store: s, Host: name, Logger: slog.New(slog.DiscardHandler), Pace: 50 * time.Millisecond,
 		Promise: session.ShortestPromise, Poll: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestResume(t *testing.T) {
 		t.Run("a sweeper leaves alone what was resumed and nobody runs", func(t *testing.T) {
 			s.cancelled(t, "run-5")
 			require.Zero(t, s.program(t, "resume", "run-5").status)
-			sweeper, err := sweep.New(s.Store, s.Store, sweep.Config{
+			sweeper, err := sweep.New(s, s, sweep.Config{
 				StalledThreshold: time.Nanosecond, MinAge: watchdog.None, Logger: slog.New(slog.DiscardHandler), Interval: time.Second,
 			})
 			require.NoError(t, err)
@@ -267,5 +267,30 @@ func TestResume(t *testing.T) {
 			}
 			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume}, s.kinds(t, "run-5"))
 		})
+	})
+}
+
+// TestStartByHand: a fresh window leaves the start of a run to the sweepers, and the end of the run ends it.
+func TestStartByHand(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		row := s.attach(t, session.Session{RunID: "run-1", Host: "worker-1"})
+		e := cancelOf("run-1", row.StartedAt)
+		e.ID = (&watchdog.Stop{RunID: "run-1", StartedAt: row.StartedAt}).EventID()
+		outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{
+			Reason: watchdog.SessionIdleTimeout, Resumes: 1, Events: []watchdog.Event{e}, StartFor: time.Hour,
+		})
+		require.NoError(t, err)
+		require.Equal(t, session.Done, outcome)
+		o := s.program(t, "resume", "run-1")
+		require.Zero(t, o.status, o.stderr)
+		start := s.row(t, "run-1").Start
+		assert.Equal(t, e.ID, start.Key)
+		assert.Equal(t, 1, start.Tries)
+		assert.Contains(t, s.program(t, "sessions", "--json").stdout, `"start_tries": 1`)
+		o = s.program(t, "complete", "run-1")
+		require.Zero(t, o.status, o.stderr)
+		assert.Zero(t, s.row(t, "run-1").Start)
+		assert.EqualValues(t, "complete", s.row(t, "run-1").Reason)
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/config"
 )
 
@@ -72,16 +72,13 @@ func (c checkCmd) Run(p Program, common *Common, model *kong.Application) error 
 	// A variable can hide the one setting of a file.
 	all.Unread = all.File != "" && len(all.Steps) == 0 && !slices.ContainsFunc(limits.Limits(), isSet)
 	if common.JSON {
-		encoder := json.NewEncoder(p.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
+		return term.PrintJSON(p.Stdout, all)
 	}
 	return all.print(p.Stdout)
 }
 
 func isSet(s config.Setting) bool { return s.Source != "default" }
 
-// of returns what is to be printed.
 func (c checkCmd) of(limits *config.Config) checked {
 	all := checked{
 		Disabled: limits.Disabled, Settings: []checkedLimit{}, Steps: limits.Steps(), Worst: limits.WorstTime(),

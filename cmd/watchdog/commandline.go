@@ -105,7 +105,8 @@ func (p Program) parse(args []string) (*parsedLine, error) {
 	return &parsedLine{parsed, &line.Common}, err
 }
 
-// mayBeFlag reports whether a variable may stand for a flag of any command, which the model of run alone does not know.
+// mayBeFlag reports whether a variable may stand for a flag of any command, which the model of run alone does not know,
+// or be one of the configuration.
 func mayBeFlag(variable string) bool { return strings.HasPrefix(variable, "WATCHDOG_") }
 
 func (p Program) parseAs(line any, args []string, options ...kong.Option) (*kong.Context, error) {
@@ -121,6 +122,6 @@ func (p Program) parser(line any, options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("watchdog"), kong.Description(description),
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(status int) { panic(helped(status)) }),
 		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
-		kong.UsageOnError(),
+		reads(readLength), reads(readSignal), reads(readTokens), reads(readAmount), kong.UsageOnError(),
 	)...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/shells"
 )
 
 // exampleLine has a flag and an argument of each kind, with texts that shells and roff would misread.
@@ -51,8 +52,8 @@ func exampleModel(t *testing.T) *kong.Application {
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	for name, generate := range map[string]func(*kong.Application) string{
-		"completion.bash": main.BashScript, "completion.zsh": main.ZshScript, "completion.fish": main.FishScript,
-		"man": main.ManPage,
+		"completion.bash": shells.Bash, "completion.zsh": shells.Zsh, "completion.fish": shells.Fish,
+		"man": shells.Man,
 	} {
 		t.Run(name+" is as it was", func(t *testing.T) { golden(t, name, generate(exampleModel(t))) })
 		t.Run(name+" has all commands and flags of the program", func(t *testing.T) {
@@ -118,7 +119,7 @@ func scriptFile(t *testing.T, text string) string {
 
 func TestBash(t *testing.T) {
 	t.Parallel()
-	file := scriptFile(t, main.BashScript(exampleModel(t)))
+	file := scriptFile(t, shells.Bash(exampleModel(t)))
 	for words, want := range map[string]string{ // as bash divides them
 		"example ":                               "walk run --help --store --json",
 		"example w":                              "walk",
@@ -155,18 +156,6 @@ func TestBash(t *testing.T) {
 	})
 }
 
-func TestZsh(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"the example": main.ZshScript(exampleModel(t)), "the program's own": program(t, "completion", "zsh").stdout,
-	} {
-		t.Run(name+" loads", func(t *testing.T) {
-			got := shell(t, "autoload -U compinit && compinit -D\nsource "+scriptFile(t, text)+"\nprint -l ${(k)_comps}\n", "zsh", "-f")
-			assert.Contains(t, got, strings.Fields(text)[1])
-		})
-	}
-}
-
 // offer is a zsh that says what a completion offers for a line, instead of completing it.
 const offer = `zmodload zsh/zpty
 touch lost
@@ -193,7 +182,7 @@ print -r -- "$said"
 `
 
 func TestZshOffers(t *testing.T) {
-	example, own := scriptFile(t, main.ZshScript(exampleModel(t))), scriptFile(t, program(t, "completion", "zsh").stdout)
+	example, own := scriptFile(t, shells.Zsh(exampleModel(t))), scriptFile(t, program(t, "completion", "zsh").stdout)
 	for line, want := range map[string]string{
 		"example ":                                         "<walk> <run>",
 		"example --js":                                     "<--json>",
@@ -228,15 +217,15 @@ func TestZshOffers(t *testing.T) {
 func TestFish(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ text, line, want string }{
-		"a command of the example": {main.FishScript(exampleModel(t)), "example wa", "walk\tWalk a way"},
-		"a value of the example":   {main.FishScript(exampleModel(t)), "example run --pick l", "left\tPick one"},
-		"a value, and no file":     {main.FishScript(exampleModel(t)), "example run --pick ", "left\tPick one\nright\tPick one"},
-		"a value that can be any":  {main.FishScript(exampleModel(t)), "example --store ", ""},
-		"a file of the example":    {main.FishScript(exampleModel(t)), "example walk -m lo", "lost"},
-		"a command after --":       {main.FishScript(exampleModel(t)), "example run -- juggle", "juggle7\tcommand"},
-		"what follows that":        {main.FishScript(exampleModel(t)), "example run juggle7 no", "now"},
+		"a command of the example": {shells.Fish(exampleModel(t)), "example wa", "walk\tWalk a way"},
+		"a value of the example":   {shells.Fish(exampleModel(t)), "example run --pick l", "left\tPick one"},
+		"a value, and no file":     {shells.Fish(exampleModel(t)), "example run --pick ", "left\tPick one\nright\tPick one"},
+		"a value that can be any":  {shells.Fish(exampleModel(t)), "example --store ", ""},
+		"a file of the example":    {shells.Fish(exampleModel(t)), "example walk -m lo", "lost"},
+		"a command after --":       {shells.Fish(exampleModel(t)), "example run -- juggle", "juggle7\tcommand"},
+		"what follows that":        {shells.Fish(exampleModel(t)), "example run juggle7 no", "now"},
 		"a command after flags": {
-			main.FishScript(exampleModel(t)), "example --store x run -j --dir y --pick left -- juggle7 no", "now",
+			shells.Fish(exampleModel(t)), "example --store x run -j --dir y --pick left -- juggle7 no", "now",
 		},
 		"a flag of the program": {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
 	} {
@@ -252,7 +241,7 @@ func TestMan(t *testing.T) {
 	t.Parallel()
 	for name, model := range map[string]*kong.Application{"the example": exampleModel(t), "the program's own": main.Model()} {
 		t.Run(name+" is read without a warning", func(t *testing.T) {
-			got := shell(t, main.ManPage(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+			got := shell(t, shells.Man(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
 			assert.Contains(t, got, "COMMANDS")
 			for _, node := range model.Leaves(true) {
 				assert.Contains(t, got, "   "+node.Name+"\n")
@@ -260,7 +249,7 @@ func TestMan(t *testing.T) {
 		})
 	}
 	t.Run("nothing is lost that roff would take for its own", func(t *testing.T) {
-		got := shell(t, main.ManPage(exampleModel(t)), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+		got := shell(t, shells.Man(exampleModel(t)), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
 		for _, want := range []string{`It's [a] store: \ or $HOME.`, "'JSON' at the start.", ".A folder at the start.", ".example walk -m 'map' away"} {
 			assert.Contains(t, got, want)
 		}

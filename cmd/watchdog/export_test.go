@@ -16,12 +16,7 @@ func Main() { main() }
 
 // What is tested apart from a whole program.
 var (
-	ReadStory       = readStory
-	StoryText       = storyText
-	Plain           = plain
-	Columns         = columns
-	FilledID        = filledID
-	WithoutPassword = withoutPassword
+	FilledID = filledID
 )
 
 // A Signals has what a run does at signals: how often it ends the command, and by which signals this program is killed.
@@ -48,15 +43,6 @@ func SignalOf(
 
 // Ago is for tests of the text.
 var Ago = ago
-
-// TableText returns the text of a table.
-func TableText(rows [][]string, width int) string { return table(rows).text(width) }
-
-// The texts that are generated from a model.
-func BashScript(model *kong.Application) string { return bashScript(model) }
-func ZshScript(model *kong.Application) string  { return zshScript(model) }
-func FishScript(model *kong.Application) string { return fishScript(model) }
-func ManPage(model *kong.Application) string    { return manPage(model) }
 
 // Model is the model of the program's command line.
 func Model() *kong.Application {

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"hash/maphash"
-	"io"
 	"os"
 	"slices"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/loops"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/loop"
-	"github.com/seed62658d38/watchdog/transcript"
 )
 
 //nolint:lll // a tag cannot be broken
@@ -63,12 +61,12 @@ func (c loopsCmd) Run(p Program, common *Common, model *kong.Application) error 
 	}
 	var failed error
 	for _, name := range c.Files {
-		judged, err := c.judgeFile(p, name, config)
+		judged, err := c.judge(p, name, config)
 		if err != nil {
-			p.say(plain(judged.Error))
+			p.say(term.Plain(judged.Error))
 			failed = exitStatus(exitError)
 		}
-		if err := judged.print(p.Stdout, common.JSON); err != nil {
+		if err := judged.Print(p.Stdout, common.JSON); err != nil {
 			return err
 		}
 	}
@@ -90,21 +88,14 @@ func (c loopsCmd) over(config loop.Config) loop.Config {
 	return config
 }
 
-// judgeFile judges the session that a file has. What it returns with an error says it.
-func (c loopsCmd) judgeFile(p Program, name string, config loop.Config) (judgedSession, error) {
+// judge judges the session that a file has. What it returns with an error says it.
+func (c loopsCmd) judge(p Program, name string, rules loop.Config) (*loops.Session, error) {
 	in, err := p.openSession(name)
 	if err != nil {
-		return judgedSession{File: name, Findings: []foundLoop{}, Error: err.Error()}, err
+		return &loops.Session{File: name, Findings: []loops.Finding{}, Error: err.Error()}, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	j := judge{
-		config: config, show: c.Show, agents: map[string]*loop.Detector{}, seen: map[uint64]int{},
-		judgedSession: judgedSession{File: name, Findings: []foundLoop{}},
-	}
-	if err = j.session(in); err != nil {
-		j.Error = name + ": " + err.Error()
-	}
-	return j.judgedSession, err
+	return loops.Judge(name, in, rules, c.Show)
 }
 
 func (p Program) openSession(name string) (*os.File, error) {
@@ -120,127 +111,4 @@ func (p Program) openSession(name string) (*os.File, error) {
 		return nil, fmt.Errorf("%s: it is a folder; name the files in it", name)
 	}
 	return in, nil
-}
-
-// A judge judges a session. Each of its agents has a detector.
-type judge struct {
-	judgedSession
-
-	config loop.Config
-	show   bool
-	last   int                       // the number of the conversation
-	agents map[string]*loop.Detector // those of the conversation
-	seen   map[uint64]int            // how often an agent had an input or a result, if they are shown
-}
-
-// session judges what a reader has, to its end.
-func (j *judge) session(in io.Reader) error {
-	r := transcript.NewReader(in)
-	for {
-		turn, err := r.Next()
-		if err == nil {
-			j.turn(&turn)
-			continue
-		}
-		c := r.Coverage()
-		j.Format, j.Lines, j.Unknown, j.Calls, j.Unanswered = string(c.Format), c.Lines, c.Unknown, c.Calls, c.Unanswered
-		j.Persons, j.Timed, j.Cut = c.Persons, c.Timed, c.Cut
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
-	}
-}
-
-func (j *judge) turn(turn *transcript.Turn) {
-	if turn.Conversation != j.last {
-		j.last = turn.Conversation
-		j.Conversations++
-		clear(j.agents)
-	}
-	d := j.agents[turn.Agent]
-	if d == nil {
-		d, _ = loop.New(j.config) // it was checked
-		j.agents[turn.Agent] = d
-		j.Agents = max(j.Agents, len(j.agents))
-	}
-	if j.show {
-		j.remember(turn)
-	}
-	switch v := d.Step(turn.Steps...); v.Advice {
-	case loop.Ask:
-		d.Delivered()
-		j.found(turn, v).asks(turn)
-		j.Asked++
-	case loop.End:
-		f := j.known(turn, v)
-		if f == nil {
-			f = j.found(turn, v)
-		}
-		if f.ends(turn, v) {
-			j.Ended++
-		}
-	}
-}
-
-// found adds what was found in a turn.
-func (j *judge) found(turn *transcript.Turn, v loop.Verdict) *foundLoop {
-	f := foundLoop{Agent: turn.Agent, Rule: string(v.Rule), Pattern: v.Pattern}
-	if turn.Conversation > 1 {
-		f.Conversation = turn.Conversation
-	}
-	f.update(turn, v)
-	if j.show {
-		s := j.repeated(turn, v.Tool)
-		f.Input, f.Result = string(s.Input), string(s.Outcome)
-	}
-	j.Findings = append(j.Findings, f)
-	return &j.Findings[len(j.Findings)-1]
-}
-
-// known returns what was found before and goes on, or nil.
-func (j *judge) known(turn *transcript.Turn, v loop.Verdict) *foundLoop {
-	for i := len(j.Findings) - 1; i >= 0; i-- {
-		f := &j.Findings[i]
-		if f.Agent == turn.Agent && max(f.Conversation, 1) == turn.Conversation && f.Pattern == v.Pattern {
-			return f
-		}
-	}
-	return nil
-}
-
-// maxSeen bounds the memory for what is shown.
-const maxSeen = 1 << 16
-
-var seed = maphash.MakeSeed()
-
-// remember counts the inputs and the results of a turn.
-func (j *judge) remember(turn *transcript.Turn) {
-	if len(j.seen) > maxSeen {
-		clear(j.seen)
-	}
-	for i := range turn.Steps {
-		input, result := digests(turn.Agent, &turn.Steps[i])
-		j.seen[input]++
-		j.seen[result]++
-	}
-}
-
-// repeated returns the call that repeats: of those of the tool the one whose input and result came most often.
-func (j *judge) repeated(turn *transcript.Turn, tool string) *loop.Step {
-	best, most := &turn.Steps[0], 0
-	for i := range turn.Steps {
-		s := &turn.Steps[i]
-		input, result := digests(turn.Agent, s)
-		if times := j.seen[input] + j.seen[result]; s.Tool == tool && times > most {
-			best, most = s, times
-		}
-	}
-	return best
-}
-
-// digests are those of an input and a result.
-func digests(agent string, s *loop.Step) (input, result uint64) {
-	of := agent + "\x00" + s.Tool
-	return maphash.String(seed, of+"\x00i"+string(s.Input)), maphash.String(seed, of+"\x00r"+string(s.Outcome))
 }

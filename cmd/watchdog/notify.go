@@ -11,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -61,13 +63,13 @@ func (c notifyCmd) Run(ctx context.Context, p Program, common *Common, model *ko
 	if c.Test {
 		return c.test(ctx, p, common, cfg)
 	}
-	return common.withStore(ctx, writing{outbox: true}, func(db database) error {
+	return common.withStore(ctx, stores.Notifying, func(db stores.Database) error {
 		sender, err := p.sender(db, cfg, common.JSON)
 		if err != nil {
 			return err
 		}
 		if c.Follow {
-			p.note(common, "notices go to "+plain(sender.Host())+"; press Ctrl-C to end")
+			p.note(common, "notices go to "+term.Plain(sender.Host())+"; press Ctrl-C to end")
 			return sender.Run(ctx)
 		}
 		return c.once(ctx, p, common, sender)
@@ -90,16 +92,13 @@ func (c notifyCmd) test(ctx context.Context, p Program, common *Common, cfg noti
 	}
 	status, err := sender.Test(ctx)
 	if common.JSON {
-		r := testReport{Host: sender.Host(), Status: status, Taken: err == nil}
-		if err != nil {
-			r.Error = err.Error()
-		}
-		return errors.Join(json.NewEncoder(p.Stdout).Encode(r), statusOf(err))
+		r := testReport{Host: sender.Host(), Status: status, Taken: err == nil, Error: textOf(err)}
+		return p.printReport(r, err)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "the webhook at %s took a test notice, with %d %s\n", plain(sender.Host()), status,
+	_, err = fmt.Fprintf(p.Stdout, "the webhook at %s took a test notice, with %d %s\n", term.Plain(sender.Host()), status,
 		http.StatusText(status))
 	return err
 }
@@ -116,21 +115,25 @@ type deliveryReport struct {
 func (c notifyCmd) once(ctx context.Context, p Program, common *Common, sender *notify.Sender) error {
 	d, err := sender.Deliver(ctx)
 	if common.JSON {
-		r := deliveryReport{Delivered: d.Delivered, Delayed: d.Delayed, Dropped: d.Dropped, Unwanted: d.Unwanted}
-		if err != nil {
-			r.Error = err.Error()
-		}
-		return errors.Join(json.NewEncoder(p.Stdout).Encode(r), statusOf(err))
+		r := deliveryReport{d.Delivered, d.Delayed, d.Dropped, d.Unwanted, textOf(err)}
+		return p.printReport(r, err)
 	}
 	_, line := fmt.Fprintf(p.Stdout, "%d delivered, %d to be tried again, %d given up, %d not wanted\n", d.Delivered,
 		d.Delayed, d.Dropped, d.Unwanted)
 	return errors.Join(err, line)
 }
 
-// statusOf is the exit status of an error that was printed.
-func statusOf(err error) error {
-	if err == nil {
-		return nil
+// printReport prints what came of something, and returns its error as an exit status.
+func (p Program) printReport(report any, err error) error {
+	if err != nil {
+		err = exitStatus(exitError)
 	}
-	return exitStatus(exitError)
+	return errors.Join(json.NewEncoder(p.Stdout).Encode(report), err)
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

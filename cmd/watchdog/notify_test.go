@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/notify"
 )
 
@@ -150,7 +151,7 @@ func TestNotifyTest(t *testing.T) {
 
 func TestNotifyRun(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, racing.Long, func(t *testing.T, store string) {
 		h := newHook(t)
 		variables := []string{secretSet, "WATCHDOG_STORE=" + store}
 		run := func(id, limit string, words ...string) outcome {
@@ -248,7 +249,7 @@ func TestNotifySweep(t *testing.T) {
 
 func TestNotifyFollow(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, racing.Long, func(t *testing.T, store string) {
 		h := newHook(t)
 		variables := []string{
 			secretSet, "WATCHDOG_STORE=" + store, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address(), "WATCHDOG_NOTIFY_COMPLETES=true",

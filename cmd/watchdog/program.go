@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
 // The exit statuses of the program itself, which are those of GNU timeout. A command that was run has its own.
@@ -73,11 +78,31 @@ func (p Program) note(common *Common, text string) {
 	}
 }
 
-// logger logs warnings and errors.
 func (p Program) logger(asJSON bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if asJSON {
 		return slog.New(slog.NewJSONHandler(p.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(p.Stderr, options))
+}
+
+func (c *Common) withStore(ctx context.Context, use stores.Use, work func(stores.Database) error) error {
+	db, err := stores.Open(ctx, c.Store, use)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(db), db.Close())
+}
+
+// line is a command line about a run in the store, as a person pastes it into a shell.
+func (c *Common) line(command, id string) string {
+	return story.Next{Command: c.inStore(story.CommandLine(command, id))}.Line()
+}
+
+// inStore has a command line of this program name the store, unless it has that from the environment, too.
+func (c *Common) inStore(words []string) []string {
+	if len(words) == 0 || os.Getenv("WATCHDOG_STORE") == c.Store {
+		return words
+	}
+	return slices.Insert(slices.Clone(words), 2, "--store", stores.WithoutPassword(c.Store))
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 )
 
 // Help is the rest of the command's help.
@@ -98,18 +100,17 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if err != nil {
 		return err
 	}
-	meter, err := startMeter(g.plan, record)
+	meter, err := p.startMeter(g.plan, record, words)
 	if err != nil {
 		return errors.Join(err, record.close(&ending{}))
 	}
-	p.sayHint(meter, words)
 	cfg := &g.command
 	cfg.TTY = p.hasTerminal()
-	set(&cfg.TTY, c.TTY, func(given bool) bool { return given })
+	set(&cfg.TTY, c.TTY)
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()
 	cfg.Forward = signals.forwarded
-	defer p.showTime(cfg.WallClock, meter.standstill())()
+	defer term.ShowTime(p.Stdin, p.Stdout, p.Stderr, cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
 	cmd := p.command(words)
@@ -120,7 +121,8 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
 		common: common, cfg: cfg,
 	}
-	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
+	_ = errors.As(err, &e.stop) // nil if it is none
+	meterErr := meter.close()   // before the run: what is not settled when that is closed stays charged
 	e.recordErr = errors.Join(meterErr, record.close(&e))
 	return p.report(&e)
 }

@@ -29,7 +29,6 @@ type guards struct {
 	plan    *meterPlan           // nil if nothing is metered
 }
 
-// config returns what guards the command.
 func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error) {
 	g, limits, err := c.limits(common, model)
 	if err != nil {
@@ -66,7 +65,7 @@ func filledID(id, host string, now time.Time) (string, error) {
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
 func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *config.Config, error) {
 	flags := c.variables()
-	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), mayBeFlag) {
 		return &guards{}, nil, nil
 	}
 	limits, err := common.limits(model, flags...)
@@ -87,7 +86,6 @@ func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *conf
 	return g, limits, nil
 }
 
-// apply applies the flags.
 func (c *runCmd) apply(cfg *stall.Config) error {
 	if c.Probe != "" {
 		cfg.Probe = &stall.Probe{Command: shell(c.Probe)}
@@ -98,30 +96,29 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	if err := c.check(cfg); err != nil {
 		return err
 	}
-	set(&cfg.NoOutput, c.NoOutput, duration)
-	set(&cfg.ActivitySource, c.Activity, source)
-	set(&cfg.WallClock, c.WallClock, duration)
-	set(&cfg.OnStall, c.OnStall, action)
-	set(&cfg.OnTerminal, c.OnTerminal, action)
-	set(&cfg.RecordTimeout, c.RecordTimeout, duration)
+	set(&cfg.NoOutput, c.NoOutput)
+	set(&cfg.ActivitySource, c.Activity)
+	set(&cfg.WallClock, c.WallClock)
+	set(&cfg.OnStall, c.OnStall)
+	set(&cfg.OnTerminal, c.OnTerminal)
+	set(&cfg.RecordTimeout, c.RecordTimeout)
 	cfg.KeepBackground = cfg.KeepBackground || c.KeepBackground
 	c.applyProbe(cfg.Probe)
 	if cfg.AlsoEnd != nil {
-		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout, duration)
+		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout)
 	}
 	c.applyNames(cfg)
 	return cmp.Or(c.applyGrace(cfg), c.applyPatterns(cfg))
 }
 
-// applyGrace applies the flags of the ending.
 func (c *runCmd) applyGrace(cfg *stall.Config) error {
 	if c.Signal == nil && c.GraceInt == nil && c.GraceTerm == nil {
 		return nil
 	}
 	first, terminate := steps(cfg.Grace)
-	set(&first.Signal, c.Signal, func(s sig) syscall.Signal { return syscall.Signal(s) })
-	set(&first.Grace, c.GraceInt, duration)
-	set(&terminate.Grace, c.GraceTerm, duration)
+	set(&first.Signal, c.Signal)
+	set(&first.Grace, c.GraceInt)
+	set(&terminate.Grace, c.GraceTerm)
 	switch first.Signal {
 	case syscall.SIGKILL:
 		cfg.Grace = []stall.Step{{Signal: syscall.SIGKILL}}
@@ -163,11 +160,11 @@ func (c *runCmd) applyProbe(probe *stall.Probe) {
 	if probe == nil {
 		return
 	}
-	set(&probe.Interval, c.ProbeInterval, duration)
-	set(&probe.Timeout, c.ProbeTimeout, duration)
-	set(&probe.StallThreshold, c.StallThreshold, number)
-	set(&probe.OnError, c.OnProbeError, probeError)
-	set(&probe.ErrorThreshold, c.ProbeErrorThreshold, number)
+	set(&probe.Interval, c.ProbeInterval)
+	set(&probe.Timeout, c.ProbeTimeout)
+	set(&probe.StallThreshold, c.StallThreshold)
+	set(&probe.OnError, c.OnProbeError)
+	set(&probe.ErrorThreshold, c.ProbeErrorThreshold)
 	probe.AnyExit = probe.AnyExit || c.ProbeAnyExit
 	probe.Publish = probe.Publish || c.ProbePublish
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// A runCmd is the command line of run.
 type runCmd struct {
 	runFlags
 	meterFlags
@@ -28,29 +28,29 @@ type runCmd struct {
 //
 //nolint:lll // a tag cannot be broken
 type runFlags struct {
-	NoOutput  *length  `group:"When it is stuck" placeholder:"TIME" help:"End it when it prints nothing for this long, such as 5m."`
-	Activity  *string  `group:"When it is stuck" rare:"" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
-	WallClock *length  `group:"When it is stuck" placeholder:"TIME" help:"End it after this long in any case."`
-	Terminal  []string `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End it when it prints a line that matches. Can be repeated."`
+	NoOutput  *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it when it prints nothing for this long, such as 5m."`
+	Activity  *stall.ActivitySource `group:"When it is stuck" rare:"" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
+	WallClock *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it after this long in any case."`
+	Terminal  []string              `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End it when it prints a line that matches. Can be repeated."`
 
-	Probe               string  `group:"The probe" placeholder:"CMD" help:"Run this in a shell at each interval. It prints the state as one JSON object; what stays the same is no progress."`
-	ProbeInterval       *length `group:"The probe" placeholder:"TIME" help:"From one probe to the next: 30s if not given."`
-	ProbeTimeout        *length `group:"The probe" rare:"" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`
-	StallThreshold      *int    `group:"The probe" placeholder:"N" help:"So many that saw the same end it: 3 if not given. They are in a row, and at least 2."`
-	ProbeAnyExit        bool    `group:"The probe" rare:"" help:"Take the output of a probe that fails, too."`
-	OnProbeError        *string `group:"The probe" rare:"" placeholder:"WHAT" enum:"ignore,stall,terminal" help:"What several failed probes in a row mean: ignore (nothing, as if not given), stall or terminal."`
-	ProbeErrorThreshold *int    `group:"The probe" rare:"" placeholder:"N" help:"How many these are: 3 if not given."`
-	ProbePublish        bool    `group:"The probe" rare:"" help:"Write the reasons and the summary that a probe prints to the artifacts."`
+	Probe               string            `group:"The probe" placeholder:"CMD" help:"Run this in a shell at each interval. It prints the state as one JSON object; what stays the same is no progress."`
+	ProbeInterval       *time.Duration    `group:"The probe" placeholder:"TIME" help:"From one probe to the next: 30s if not given."`
+	ProbeTimeout        *time.Duration    `group:"The probe" rare:"" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`
+	StallThreshold      *int              `group:"The probe" placeholder:"N" help:"So many that saw the same end it: 3 if not given. They are in a row, and at least 2."`
+	ProbeAnyExit        bool              `group:"The probe" rare:"" help:"Take the output of a probe that fails, too."`
+	OnProbeError        *stall.ProbeError `group:"The probe" rare:"" placeholder:"WHAT" enum:"ignore,stall,terminal" help:"What several failed probes in a row mean: ignore (nothing, as if not given), stall or terminal."`
+	ProbeErrorThreshold *int              `group:"The probe" rare:"" placeholder:"N" help:"How many these are: 3 if not given."`
+	ProbePublish        bool              `group:"The probe" rare:"" help:"Write the reasons and the summary that a probe prints to the artifacts."`
 
-	TTY            *bool   `group:"How it runs and ends" name:"tty" negatable:"" help:"Give it the terminal: as if given where there is one. Where its output is listened to, that is a terminal of its own. Only on Linux."`
-	OnStall        *string `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
-	OnTerminal     *string `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
-	Signal         *sig    `group:"How it runs and ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
-	GraceInt       *length `group:"How it runs and ends" placeholder:"TIME" help:"The time after it: 10s if not given. There is none if that is TERM or KILL."`
-	GraceTerm      *length `group:"How it runs and ends" placeholder:"TIME" help:"The time after SIGTERM: 20s if not given."`
-	AlsoEnd        string  `group:"How it runs and ends" placeholder:"CMD" help:"Run this in a shell after a stop. It ends what runs elsewhere, as in a container."`
-	AlsoEndTimeout *length `group:"How it runs and ends" rare:"" placeholder:"TIME" help:"How long that may take: 10s if not given."`
-	KeepBackground bool    `group:"How it runs and ends" help:"Leave what runs on when it has ended by itself."`
+	TTY            *bool             `group:"How it runs and ends" name:"tty" negatable:"" help:"Give it the terminal: as if given where there is one. Where its output is listened to, that is a terminal of its own. Only on Linux."`
+	OnStall        *stall.TripAction `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
+	OnTerminal     *stall.TripAction `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
+	Signal         *syscall.Signal   `group:"How it runs and ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
+	GraceInt       *time.Duration    `group:"How it runs and ends" placeholder:"TIME" help:"The time after it: 10s if not given. There is none if that is TERM or KILL."`
+	GraceTerm      *time.Duration    `group:"How it runs and ends" placeholder:"TIME" help:"The time after SIGTERM: 20s if not given."`
+	AlsoEnd        string            `group:"How it runs and ends" placeholder:"CMD" help:"Run this in a shell after a stop. It ends what runs elsewhere, as in a container."`
+	AlsoEndTimeout *time.Duration    `group:"How it runs and ends" rare:"" placeholder:"TIME" help:"How long that may take: 10s if not given."`
+	KeepBackground bool              `group:"How it runs and ends" help:"Leave what runs on when it has ended by itself."`
 
 	Artifacts         string `group:"What is kept" placeholder:"DIR" help:"Write files about a stop here, for watchdog why DIR."`
 	Step              string `group:"What is kept" placeholder:"NAME" help:"Its name in files and events: command if not given. It names the step of the configuration file, too."`
@@ -61,34 +61,35 @@ type runFlags struct {
 	StepLog           string `group:"What is kept" rare:"" placeholder:"PATH" help:"The same: where a log of the command is."`
 	FingerprintPrefix string `group:"What is kept" rare:"" placeholder:"TEXT" help:"Comes before the fingerprints of a stop, with a slash."`
 
-	RecordTimeout *length `group:"What is kept" rare:"" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
+	RecordTimeout *time.Duration `group:"What is kept" rare:"" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
 }
 
-// A length is a length of time on the command line.
-type length time.Duration
+// reads has kong read the values of a type with a func, which gets a word with a minus, too: it says what is wrong.
+func reads[T any](read func(text string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(from *kong.DecodeContext, to reflect.Value) error {
+		text, _ := from.Scan.Pop().Value.(string)
+		value, err := read(text)
+		if err == nil {
+			to.Set(reflect.ValueOf(value))
+		}
+		return err
+	}))
+}
 
-// Decode reads a length as Go writes it. It takes a word with a minus, too, to say what is wrong with it.
-func (l *length) Decode(from *kong.DecodeContext) error {
-	text, _ := from.Scan.Pop().Value.(string)
+func readLength(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is no length of time; write one such as 30s, 5m or 1h30m", text)
+		return 0, fmt.Errorf("%q is no length of time; write one such as 30s, 5m or 1h30m", text)
 	}
-	*l = length(d)
-	return nil
+	return d, nil
 }
 
-// A sig is a signal on the command line.
-type sig syscall.Signal
-
-// UnmarshalText reads the name or the number of a signal.
-func (s *sig) UnmarshalText(text []byte) error {
-	read, problem := signame.Parse(string(text))
+func readSignal(text string) (syscall.Signal, error) {
+	read, problem := signame.Parse(text)
 	if problem != "" {
-		return fmt.Errorf("%q %s; write one such as TERM, QUIT or HUP", text, problem)
+		return 0, fmt.Errorf("%q %s; write one such as TERM, QUIT or HUP", text, problem)
 	}
-	*s = sig(read)
-	return nil
+	return read, nil
 }
 
 // check refuses flags without effect, before anything is done.
@@ -116,7 +117,7 @@ func (f *runFlags) ofProbe() bool {
 func (f *runFlags) checkValues() error {
 	for _, flag := range []struct {
 		name  string
-		value *length
+		value *time.Duration
 	}{
 		{"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
 		{"--also-end-timeout", f.AlsoEndTimeout}, {"--record-timeout", f.RecordTimeout},
@@ -135,18 +136,8 @@ func (f *runFlags) checkValues() error {
 }
 
 // set sets a field to a flag's value, if it was given.
-func set[T, V any](field *T, flag *V, convert func(V) T) {
+func set[T any](field, flag *T) {
 	if flag != nil {
-		*field = convert(*flag)
+		*field = *flag
 	}
 }
-
-func duration(l length) time.Duration { return time.Duration(l) }
-
-func number(n int) int { return n }
-
-func action(word string) stall.TripAction { return stall.TripAction(word) }
-
-func source(word string) stall.ActivitySource { return stall.ActivitySource(word) }
-
-func probeError(word string) stall.ProbeError { return stall.ProbeError(word) }

@@ -1,14 +1,11 @@
 package main_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,24 +74,9 @@ func (f *fixture) cmd(flags string, command ...string) *exec.Cmd {
 // program returns the program, about to run.
 func (f *fixture) program(args ...string) *exec.Cmd {
 	f.Helper()
-	cmd := exec.Command(self(f.T), append([]string{"run"}, args...)...)
+	cmd := programCmd(f, []string{"TERM=xterm", "NO_COLOR="}, append([]string{"run"}, args...)...)
 	cmd.Dir = f.dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "WATCHDOG_") || strings.HasPrefix(variable, "NO_COLOR=")
-	}), programVariable+"=1", "TERM=xterm")
 	return cmd
-}
-
-func finish(t *testing.T, cmd *exec.Cmd) outcome {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		require.NoError(t, err)
-	}
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // run runs the program to its end and checks that no process of its command is alive.
@@ -122,4 +104,46 @@ func (f *fixture) exists(name string) bool {
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, patience, 5*time.Millisecond, what)
+}
+
+// TestFewDescriptors checks that the error names the limit, and not /proc, which cannot be read then.
+func TestFewDescriptors(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.cmd("", "true")
+	limited := exec.Command("/bin/sh", append([]string{"-c", `ulimit -n 8; exec "$@"`, "sh"}, cmd.Args...)...)
+	limited.Dir, limited.Env = cmd.Dir, cmd.Env
+	o := finish(t, limited).must(t, 125)
+	assert.Contains(t, o.stderr, "raise its limit (ulimit -n)")
+	assert.NotContains(t, o.stderr, "mount")
+}
+
+// TestNoProc has the program where /proc is not mounted, as in a bare chroot.
+func TestNoProc(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.cmd("", "true")
+	const mounted = `mount -t tmpfs none /proc && exec "$@"`
+	without := exec.Command("/bin/sh", append([]string{"-c", mounted, "sh"}, cmd.Args...)...)
+	without.Dir, without.Env = cmd.Dir, cmd.Env
+	without.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	o := finish(t, without).must(t, 125)
+	assert.Contains(t, o.stderr, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
+}
+
+// TestNoInterpreter has a file without a first line that says what reads it, which timeout runs by a shell.
+func TestNoInterpreter(t *testing.T) {
+	f := newFixture(t)
+	script := []byte("echo \"$0 $*\" here; kill -TERM $$\n")
+	require.NoError(t, os.WriteFile(f.path("script"), script, 0o700)) //nolint:gosec // it must be executable
+	for _, flags := range []string{"", "--no-output 1m --store sqlite:runs.db --artifacts state"} {
+		o := f.run(flags, "./script", "a b", "-c").must(t, 143)
+		assert.Equal(t, outcome{stdout: "./script a b -c here\n", status: 143}, o)
+	}
+	const dir = "state/command/_stall/"
+	require.NoError(t, os.MkdirAll(f.path(dir), 0o700))
+	require.NoError(t, os.WriteFile(f.path(dir+"event.json"), nil, 0o600))
+	f.run("--artifacts state", "./script").must(t, 143)
+	assert.True(t, f.exists(dir+"previous.event.json"), "what the attempt before left is set aside once")
 }

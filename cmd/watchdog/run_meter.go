@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
@@ -23,31 +24,22 @@ type meter struct {
 	notes *notes
 }
 
-// startMeter starts to listen for the calls of the record's command.
-func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
+// startMeter starts to listen for the calls of the record's command, and says what that needs to be metered that its
+// environment cannot give it.
+func (p Program) startMeter(plan *meterPlan, record *runRecord, words []string) (*meter, error) {
 	if plan == nil {
 		return nil, nil
 	}
-	m := &meter{run: record.run, notes: &notes{priced: plan.prices != nil, now: make(chan string, 1)}}
+	m := &meter{run: record.run, notes: &notes{priced: plan.counts.Prices != nil, now: make(chan string, 1)}}
+	plan.counts.Logger = slog.New(m.notes)
 	var err error
-	m.proxy, err = modelproxy.Start(m.run.Context(), modelproxy.Config{
-		Lookup: os.LookupEnv, Prices: plan.prices, Models: plan.models, Logger: slog.New(m.notes),
-		KeepMaximum: plan.keep, ErrorsFree: plan.errorsFree,
-	})
-	if err != nil {
+	if m.proxy, err = modelproxy.Start(m.run.Context(), &plan.counts, os.LookupEnv); err != nil {
 		return nil, err
-	}
-	return m, nil
-}
-
-// sayHint says what the command needs to be metered that its environment cannot give it.
-func (p Program) sayHint(m *meter, words []string) {
-	if m == nil {
-		return
 	}
 	if hint := modelproxy.Hint(words, os.LookupEnv); hint != "" {
 		p.say(hint)
 	}
+	return m, nil
 }
 
 // standstill tells why the command's calls wait, nothing without a meter.
@@ -66,7 +58,6 @@ func (m *meter) environ() []string {
 	return m.proxy.Environ(os.Environ())
 }
 
-// close ends the calls that are under way, and settles them.
 func (m *meter) close() error {
 	if m == nil {
 		return nil
@@ -138,10 +129,9 @@ func (m *meter) failures() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of the command's calls failed, the first because: %s", n,
-		plain(strings.TrimPrefix(first, "watchdog: ")))
+		term.Plain(strings.TrimPrefix(first, "watchdog: ")))
 }
 
-// used is how far each limit was used.
 func (m *meter) used() []watchdog.Usage {
 	if m == nil {
 		return nil
@@ -149,7 +139,6 @@ func (m *meter) used() []watchdog.Usage {
 	return m.run.Usage()
 }
 
-// mostNotes is how many notes are kept.
 const mostNotes = 10
 
 // notes is the handler of a log for people who read it when the command has ended: its screen is not ours. What it gets

@@ -19,42 +19,29 @@ import (
 //
 //nolint:lll // a tag cannot be broken
 type meterFlags struct {
-	Meter      bool     `group:"What it may spend" help:"Experimental: count what its calls of models use. The command finds the proxy that does so in its environment."`
-	Tokens     *tokens  `group:"What it may spend" placeholder:"N" help:"End it when a call does not fit in so many tokens. These are those in and out."`
-	Cost       *amount  `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
-	Prices     string   `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
-	NoShrink   bool     `group:"What it may spend" rare:"" help:"Leave the maximum of output of each call as it is: one that does not fit with it is refused."`
-	ErrorsFree []string `group:"What it may spend" rare:"" placeholder:"HOST" sep:"none" help:"Charge nothing for calls that this host answers with an error, as for the vendors' own hosts. Can be repeated."`
-	ModelMax   []string `group:"What it may spend" rare:"" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
+	Meter      bool            `group:"What it may spend" help:"Experimental: count what its calls of models use. The command finds the proxy that does so in its environment."`
+	Tokens     *int64          `group:"What it may spend" placeholder:"N" help:"End it when a call does not fit in so many tokens. These are those in and out."`
+	Cost       *watchdog.Money `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
+	Prices     string          `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
+	NoShrink   bool            `group:"What it may spend" rare:"" help:"Leave the maximum of output of each call as it is: one that does not fit with it is refused."`
+	ErrorsFree []string        `group:"What it may spend" rare:"" placeholder:"HOST" sep:"none" help:"Charge nothing for calls that this host answers with an error, as for the vendors' own hosts. Can be repeated."`
+	ModelMax   []string        `group:"What it may spend" rare:"" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
 }
 
-// tokens is a number of tokens on the command line.
-type tokens int64
-
-// UnmarshalText reads a number of tokens.
-func (n *tokens) UnmarshalText(text []byte) error {
-	read, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || read < 1 || read == watchdog.NoLimit {
-		return fmt.Errorf("%q is no number of tokens; write a whole number from 1, such as 200000", text)
+func readTokens(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n == watchdog.NoLimit {
+		return 0, fmt.Errorf("%q is no number of tokens; write a whole number from 1, such as 200000", text)
 	}
-	*n = tokens(read)
-	return nil
+	return n, nil
 }
 
-// amount is an amount of money on the command line.
-type amount watchdog.Money
-
-// UnmarshalText reads an amount of money as a configuration file has it.
-func (a *amount) UnmarshalText(text []byte) error {
-	money, err := config.ParseMoney(string(text))
-	switch {
-	case err != nil:
-		return err
-	case money.Micros == 0:
-		return errors.New("an amount of 0 lets no call be made; write one such as '5.00 EUR'")
+func readAmount(text string) (watchdog.Money, error) {
+	money, err := config.ParseMoney(text)
+	if err == nil && money.Micros == 0 {
+		err = errors.New("an amount of 0 lets no call be made; write one such as '5.00 EUR'")
 	}
-	*a = amount(money)
-	return nil
+	return money, err
 }
 
 // A meterPlan says what the calls of a command are charged to, and what they cost.
@@ -62,11 +49,7 @@ type meterPlan struct {
 	spend   watchdog.Spend
 	ladders watchdog.Ladders
 	scopes  []watchdog.SharedSpend
-	prices  *watchdoghttp.Prices
-	models  map[string]watchdoghttp.Maximum
-
-	keep       bool     // the maximum of output of each call
-	errorsFree []string // hosts
+	counts  watchdoghttp.Meter
 }
 
 // plan returns what the command may spend, as the configuration file and the environment say, and over them the flags.
@@ -75,12 +58,12 @@ func (f *meterFlags) plan(from *config.Config, stored bool) (*meterPlan, error) 
 	if !f.Meter {
 		return nil, f.needMeter()
 	}
-	p := &meterPlan{keep: f.NoShrink, errorsFree: f.ErrorsFree}
+	p := &meterPlan{counts: watchdoghttp.Meter{KeepMaximum: f.NoShrink, ErrorsFree: f.ErrorsFree}}
 	if from != nil {
 		p.adopt(from)
 	}
-	set(&p.spend.Tokens, f.Tokens, func(n tokens) int64 { return int64(n) })
-	set(&p.spend.Cost, f.Cost, func(a amount) watchdog.Money { return watchdog.Money(a) })
+	set(&p.spend.Tokens, f.Tokens)
+	set(&p.spend.Cost, f.Cost)
 	if err := errors.Join(f.readPrices(p), f.readMaxima(p), f.checkHosts()); err != nil {
 		return nil, err
 	}
@@ -134,9 +117,9 @@ func (p *meterPlan) check(stored bool) error {
 			"or set one in the spend block of --config")
 	case len(p.scopes) > 0 && !stored:
 		return errors.New("runtime_controls.scopes are shared by a store: write --store, or --meter without them")
-	case p.currency() != "" && p.prices == nil:
+	case p.currency() != "" && p.counts.Prices == nil:
 		return errors.New("a limit of cost needs --prices FILE: without it, every model costs nothing")
-	case p.currency() == "" && p.prices != nil:
+	case p.currency() == "" && p.counts.Prices != nil:
 		return errors.New("--prices needs a limit of cost: write --cost AMOUNT")
 	}
 	return nil
@@ -170,7 +153,7 @@ func (f *meterFlags) readPrices(p *meterPlan) error {
 	}
 	text, err := os.ReadFile(f.Prices)
 	if err == nil {
-		p.prices, err = watchdoghttp.ReadPrices(text, p.currency())
+		p.counts.Prices, err = watchdoghttp.ReadPrices(text, p.currency())
 	}
 	if err != nil {
 		return fmt.Errorf("--prices: %w", err)
@@ -179,17 +162,17 @@ func (f *meterFlags) readPrices(p *meterPlan) error {
 }
 
 func (f *meterFlags) readMaxima(p *meterPlan) error {
-	p.models = make(map[string]watchdoghttp.Maximum, len(f.ModelMax))
+	p.counts.Models = make(map[string]watchdoghttp.Maximum, len(f.ModelMax))
 	for _, text := range f.ModelMax {
 		model, most, ok := readMaximum(text)
 		if !ok {
 			return fmt.Errorf("--model-max %q: write the model and the most tokens in and out of one call, "+
 				"such as 'some-model-*=200000:32000'", text)
 		}
-		if _, twice := p.models[model]; twice {
+		if _, twice := p.counts.Models[model]; twice {
 			return fmt.Errorf("--model-max names %q twice", model)
 		}
-		p.models[model] = most
+		p.counts.Models[model] = most
 	}
 	return nil
 }

@@ -168,15 +168,6 @@ func TestRunAgain(t *testing.T) {
 				`watchdog_wall_clock_exceeded\): it is resumed, in a fresh window\n$`, o.stderr)
 			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete}, s.kinds(t, "late"))
 		})
-		t.Run("a run that a person completed, and one of a program before this one, is complete", func(t *testing.T) {
-			f := newFixture(t)
-			finish(t, f.stored(s, "--id old", "sh", "-c", "exit 7")).must(t, 7)
-			s.exec(`UPDATE events SET payload = replace(CAST(payload AS text), ',"outcome":"failed","exit_status":7', '')` +
-				map[bool]string{true: "", false: "::json"}[strings.HasPrefix(s.url, "sqlite:")] + ` WHERE aggregate_id = 'old'`)
-			assert.Contains(t, s.program(t, "why", "old").stdout, "state    complete ")
-			o := finish(t, f.stored(s, "--id old", succeeds)).must(t, 125)
-			assert.Contains(t, o.stderr, "has done its work")
-		})
 	})
 }
 

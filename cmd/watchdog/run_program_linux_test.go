@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -36,22 +35,6 @@ func TestPassThrough(t *testing.T) {
 				const differ = "%d bytes of input and %d bytes of output differ"
 				assert.True(t, bytes.Equal(sent, []byte(o.stdout)), differ, len(sent), len(o.stdout))
 				assert.Empty(t, o.stderr)
-			})
-			t.Run("both outputs stay apart", func(t *testing.T) {
-				f := newFixture(t)
-				o := f.run(flags, f.child("say:out", "warn:err", "say:more")...).must(t, 0)
-				assert.Equal(t, outcome{"out\nmore\n", "err\n", 0}, o)
-			})
-			t.Run("two outputs in one file keep their order", func(t *testing.T) {
-				f := newFixture(t)
-				var both, want bytes.Buffer
-				cmd := f.cmd(flags, f.child("alternate:1000")...)
-				cmd.Stdout, cmd.Stderr = &both, &both
-				require.NoError(t, cmd.Run())
-				for n := range 1000 {
-					want.WriteString(strconv.Itoa(n) + "\n")
-				}
-				assert.Equal(t, want.String(), both.String())
 			})
 			t.Run("two outputs in one file of a shell keep their order", func(t *testing.T) {
 				for _, mode := range []int{0, os.O_APPEND} {
@@ -151,20 +134,9 @@ func TestExitStatus(t *testing.T) {
 			"124 if it took SIGKILL for something that the command had started only", fatal + "--grace-int 5s --grace-term 0s",
 			f.child("leave:stubborn", "stay"), 124, line + "SIGKILL\n",
 		},
-		{"125 for a wrong length of time", "--wall-clock invalid", f.child("touch:started"), 125,
-			"watchdog: --wall-clock: \"invalid\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
-				"watchdog run --help says how it is used\n"},
 		{"125 for a length of time that no clock counts", "--wall-clock 99999999999h", f.child("touch:started"), 125,
 			"watchdog: --wall-clock: \"99999999999h\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
 				"watchdog run --help says how it is used\n"},
-		{"125 for an unknown flag", "--foo", f.child("touch:started"), 125,
-			"watchdog: unknown flag --foo\nwatchdog run --help says how it is used\n"},
-		{"125 for no command", "--wall-clock 1s", nil, 125, "watchdog: the command is missing; write it after the flags: " +
-			"watchdog run --no-output 5m -- make test\n"},
-		{"125 for a step that is a path", "--artifacts state --step ../../x", f.child("touch:started"), 125,
-			"watchdog: run step \"../../x\": invalid stall config: invalid step: " +
-				"\"../../x\" has a slash, a backslash or a colon; " +
-				"use a plain name, such as build or check-2\n"},
 		{"125 for an impossible artifacts folder, not 127", "--artifacts /proc/none", f.child("touch:started"), 125,
 			step + "open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
 		{"126 for a file that is no program", "--wall-clock 1h", []string{"./text"}, 126,
@@ -276,24 +248,6 @@ func TestZeroGrace(t *testing.T) {
 	assert.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
 }
 
-func TestRunArtifacts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.run("--terminal ^ready$ --artifacts state --step build", f.child("say:ready", "stay")...).must(t, 124)
-	text, err := os.ReadFile(f.path("state/build/_stall/event.json"))
-	require.NoError(t, err)
-	var event struct {
-		Trigger  struct{ Kind string }
-		Action   struct{ Sent []struct{ Signal string } }
-		Complete bool
-	}
-	require.NoError(t, json.Unmarshal(text, &event))
-	assert.Equal(t, "terminal", event.Trigger.Kind)
-	require.Len(t, event.Action.Sent, 1)
-	assert.Equal(t, "SIGINT", event.Action.Sent[0].Signal)
-	assert.True(t, event.Complete)
-}
-
 func TestIgnoredStall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -308,11 +262,6 @@ func TestIgnoredStall(t *testing.T) {
 
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	t.Run("is ended", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.run("", f.child("leave", "exit:3")...).must(t, 3)
-	})
 	t.Run("stays with --keep-background", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -322,9 +271,56 @@ func TestBackground(t *testing.T) {
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
 		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
-	t.Run("does not stay after a stall", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.run("--keep-background --terminal ^ready$", f.child("leave", "say:ready", "stay")...).must(t, 124)
-	})
+}
+
+func TestRunConfig(t *testing.T) {
+	t.Parallel()
+	const stallBlock = "stall:\n  no_output_timeout: 1s\n  first_signal: TERM\n  fingerprint_prefix: ci\n"
+	const steps = "steps:\n  build:\n    stall:\n      terminal_patterns: ['^ready$']\n  test: {}\n"
+	for _, c := range []struct {
+		name, file, flags, variable string
+		status                      int
+		says                        string
+	}{
+		{"the stall block counts", stallBlock, "", "", 124, " TIME of 1 s: ended by SIGTERM"},
+		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_FIRST_SIGNAL=INT", 124, "ended by SIGINT"},
+		{"a signal of a flag wins over the file", stallBlock, "--signal HUP", "", 124, "ended by SIGHUP"},
+		{"a flag that switches off wins over the file", stallBlock, "--no-output 0 --wall-clock 2s", "", 124,
+			"ran TIME of 2 s: ended"},
+		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 2s", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
+			"ran TIME of 2 s: ended"},
+		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
+			" TIME of 1 s: ended by SIGINT"},
+		{"patterns on the command line replace those of the file", "stall:\n  terminal_patterns: [never, ready]\n",
+			"--terminal ^ready$", "", 124, "terminal pattern 1"},
+		{"the wall clock of sessions counts if it is set", "runtime_controls:\n  session_wall_clock_seconds: 1\n", "", "", 124,
+			"ran TIME of 1 s: ended"},
+		{"a step of a workflow is chosen by its name", steps, "--step build", "", 124, "terminal pattern 1"},
+		{"a step that is not in the file is an error", steps, "--step built", "", 125,
+			`--step "built": limits.yaml has the steps build, test; name one of them`},
+		{"a file that is wrong is an error", "stall:\n  no_output: 1s\n", "", "", 125, "limits.yaml:2: stall.no_output"},
+		{"a variable that is wrong is an error", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMOUT=1s", 125,
+			"did you mean WATCHDOG_STALL_NO_OUTPUT_TIMEOUT?"},
+		{"the one switch switches everything off", stallBlock, "--wall-clock 500ms", "WATCHDOG_DISABLED=true", 5, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			command := []string{"sh", "-c", "echo ready; sleep 20"}
+			if c.status == 5 {
+				command = []string{"sh", "-c", "echo ready; sleep 2; exit 5"}
+			}
+			flags := c.flags
+			if c.file != "" {
+				require.NoError(t, os.WriteFile(f.path("limits.yaml"), []byte(c.file), 0o600))
+				flags += " --config limits.yaml"
+			}
+			cmd := f.cmd(flags, command...)
+			cmd.Env = append(cmd.Env, c.variable)
+			o := finish(t, cmd).must(t, c.status)
+			stderr := lengths.ReplaceAllString(strings.ReplaceAll(o.stderr, f.dir+"/", ""), "$1 TIME of")
+			assert.Contains(t, stderr, c.says)
+			assert.Equal(t, c.says == "", stderr == "")
+		})
+	}
 }

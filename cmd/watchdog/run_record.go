@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/notify"
-	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -21,12 +22,14 @@ import (
 // nothing of the command is alive. A nil record keeps nothing, and the run of one without a store is in memory: it is
 // there for what a meter counts.
 type runRecord struct {
-	db   database // nil without a store
+	db   stores.Database // nil without a store
 	kept *runKeeper
 	run  *watchdog.Watchdog
 	told *notify.Sender // nil for nobody
 	// before is the run that failed or was stopped, with which this one goes on; nil for none.
 	before *story.Story
+	// startedAt is when the window began with which a run that is metered goes on, zero for one that begins now.
+	startedAt time.Time
 
 	note    func(string) // says one line, unless all that is said is JSON
 	waiting bool         // it was said that the end waits
@@ -45,7 +48,7 @@ func (c *runCmd) openRecord(
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
 	}
-	db, err := common.open(ctx, c.webhook.URL != "")
+	db, err := stores.Open(ctx, common.Store, stores.UseFor(c.webhook.URL != ""))
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +57,14 @@ func (c *runCmd) openRecord(
 	r.told, err = p.sender(db, c.webhook, common.JSON)
 	if err == nil && c.ID != "" && !cfg.Disabled {
 		if err = p.refuseLive(ctx, common, db, c.ID); err == nil {
-			r.before, err = unfinished(ctx, common, db, c.ID, g.plan)
+			err = r.readEarlier(ctx, common, c.ID, g.plan)
 		}
 	}
 	if err == nil {
 		err = r.attach(ctx, g)
 	}
 	if err != nil {
-		return nil, errors.Join(againHint(common, cfg.RunID, err), r.shut())
+		return nil, errors.Join(err, r.shut())
 	}
 	if r.before != nil && !common.JSON {
 		p.sayResumed(r.before, g.plan)
@@ -100,13 +103,12 @@ func (p *meterPlan) shared() []watchdog.SharedSpend {
 	return p.scopes
 }
 
-// attach begins the run and its row.
 func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
-	startedAt, err := r.windowStart(ctx, g, began)
-	if err != nil {
-		return err
+	startedAt := r.startedAt
+	if startedAt.IsZero() {
+		startedAt = began
 	}
 	keeper.Store = r.db
 	if r.kept, err = startKeeper(keeper, cfg, began); err != nil {
@@ -120,30 +122,6 @@ func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(), Scopes: g.plan.shared(),
 		RecordTimeout: cfg.RecordTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
-	return err
-}
-
-// windowStart is when the run's window began. What a run may spend is of a window: one whose process was killed goes on
-// with it, and has not everything to spend once more.
-func (r *runRecord) windowStart(ctx context.Context, g *guards, began time.Time) (time.Time, error) {
-	if g.plan == nil {
-		return began, nil
-	}
-	row, err := r.db.Session(ctx, g.command.RunID)
-	switch {
-	case errors.Is(err, session.ErrNotFound):
-		return began, nil
-	case err != nil:
-		return began, err
-	}
-	return row.StartedAt, nil
-}
-
-// againHint says what to do about a run of this name that is over.
-func againHint(common *Common, id string, err error) error {
-	if errors.Is(err, watchdog.ErrComplete) {
-		return fmt.Errorf("%w; use another --id, or write %s first", err, common.line("resume", id))
-	}
 	return err
 }
 
@@ -170,7 +148,6 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
-// stored reports whether the run is kept in a store.
 func (r *runRecord) stored() bool { return r != nil && r.db != nil }
 
 // shut ends what keeps the row, and closes the store.
@@ -179,4 +156,45 @@ func (r *runRecord) shut() error {
 		return nil
 	}
 	return errors.Join(r.kept.end(), r.db.Close())
+}
+
+// readEarlier reads what became of an earlier run of this name. With one that failed or was stopped a run goes on in a
+// fresh window, and one that has done its work is an error that says what to do. What a run may spend is of a window:
+// one whose process was killed goes on with it, and has not everything to spend once more. So does one that has used
+// that up, because only a person gives it all of that again.
+func (r *runRecord) readEarlier(ctx context.Context, common *Common, id string, plan *meterPlan) error {
+	found, err := stores.Record(ctx, r.db, id)
+	if err != nil {
+		return err
+	}
+	if plan != nil && found.Row != nil {
+		r.startedAt = found.Row.StartedAt
+	}
+	switch told := story.Of(found, time.Now()); told.State {
+	case story.Complete:
+		return fmt.Errorf("run %q has done its work, at %s: use another --id, or write %s first", id,
+			told.End.At.UTC().Format(time.RFC3339), common.line("resume", id))
+	case story.Failed, story.Stopped:
+		if plan == nil || !ofSpend(told.End.Code) {
+			r.before = &told
+		}
+	}
+	return nil
+}
+
+// sayResumed says in one line that the run goes on with one that failed or was stopped.
+func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
+	how := "failed"
+	if before.State == story.Stopped {
+		how = "was stopped"
+	}
+	how += " at " + before.End.At.UTC().Format(time.RFC3339)
+	if text := before.End.Why(); text != "" {
+		how += " (" + text + ")"
+	}
+	window := "a fresh window"
+	if plan != nil {
+		window += " with all that it may spend"
+	}
+	p.say(term.Plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
 }

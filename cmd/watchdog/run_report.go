@@ -4,11 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
@@ -49,7 +54,7 @@ func (p Program) report(e *ending) error {
 		}
 		return errors.Join(json.NewEncoder(p.Stderr).Encode(e.report(status)), exitStatus(status))
 	}
-	if text := e.story(styleOf(p.Stderr)); text != "" {
+	if text := e.story(p.Stderr); text != "" {
 		p.say(text)
 	}
 	return exitStatus(status)
@@ -113,12 +118,12 @@ func (e *ending) status(lost bool) int {
 }
 
 // story is the last line, empty for a command that ended by itself and whose calls all had an answer.
-func (e *ending) story(s style) string {
+func (e *ending) story(to *os.File) string {
 	reason, failures := e.reason(), e.meter.failures()
 	if reason == "" {
 		return failures
 	}
-	text := s.bold(reason) + ": " + e.ended()
+	text := term.Marked(to, term.Bold, reason) + ": " + e.ended()
 	if failures != "" {
 		text += "; " + failures
 	}
@@ -130,7 +135,6 @@ func (e *ending) story(s style) string {
 
 // reason says why the command was ended, nothing if it ended by itself.
 func (e *ending) reason() string {
-	var stop *watchdog.Stop
 	switch {
 	case e.overspent():
 		return spentText(e.meter.overspent())
@@ -138,8 +142,8 @@ func (e *ending) reason() string {
 		return e.elsewhere()
 	case e.stopped() && e.result.Trip != nil:
 		return e.result.Trip.Reason
-	case errors.As(e.err, &stop):
-		return stop.Error()
+	case e.stop != nil:
+		return e.stop.Error()
 	case e.interrupted():
 		return fmt.Sprintf("%s was interrupted after %v by %s", e.name(), e.result.Elapsed.Round(time.Second),
 			signalName(e.signal))
@@ -180,4 +184,60 @@ func (e *ending) report(status int) runReport {
 		r.ModelCalls, r.Refused, r.Spent = &calls, e.meter.proxy.Refused(), e.meter.used()
 	}
 	return r
+}
+
+func (p Program) reportNone(e *ending) error {
+	if e.recordErr != nil {
+		p.say(e.recordErr.Error())
+	}
+	status := e.notStarted()
+	if e.common.JSON {
+		r := runReport{Run: e.cfg.RunID, Status: status, Stopped: e.stopped(), Reason: e.whyNone()}
+		return errors.Join(json.NewEncoder(p.Stderr).Encode(r), exitStatus(status))
+	}
+	p.say(e.whyNone())
+	return exitStatus(status)
+}
+
+func (e *ending) notStarted() int {
+	var ours *fs.PathError // from this program's own files: for a command stall.Run returns no path
+	var outside signalError
+	switch {
+	case errors.As(e.err, &outside):
+		return exitSignalled + int(outside.signal)
+	case e.stopped():
+		return exitStopped
+	case errors.As(e.err, &ours):
+		return exitError
+	case errors.Is(e.err, exec.ErrNotFound), errors.Is(e.err, fs.ErrNotExist):
+		return exitNotFound
+	case slices.ContainsFunc(notExecutable, func(flaw error) bool { return errors.Is(e.err, flaw) }):
+		return exitNotExecutable
+	}
+	return exitError
+}
+
+// whyNone says why there was no command. stall.Run does not name it: its errors are recorded.
+func (e *ending) whyNone() string {
+	var flaw syscall.Errno
+	status := e.notStarted()
+	switch {
+	case e.overspent(), e.elsewhere() != "":
+		return e.reason() + ", before the command started"
+	case e.stop != nil && e.stop.Code == watchdog.WallClockExceeded:
+		return fmt.Sprintf("the wall clock of %v was used up before the command started", e.cfg.WallClock)
+	case status != exitNotFound && status != exitNotExecutable:
+		return e.err.Error()
+	case errors.Is(e.err, exec.ErrNotFound):
+		return fmt.Sprintf("cannot run %q: %v", e.program, exec.ErrNotFound)
+	case errors.As(e.err, &flaw):
+		return fmt.Sprintf("cannot run %q: %v", e.program, flaw)
+	}
+	return fmt.Sprintf("cannot run %q: %v", e.program, e.err)
+}
+
+var notExecutable = []error{
+	exec.ErrDot, fs.ErrPermission,
+	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.E2BIG,
+	syscall.ETXTBSY,
 }

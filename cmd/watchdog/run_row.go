@@ -3,16 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/byhand"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/signame"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -106,24 +108,44 @@ func showLimits(state *session.State, command *stall.Config, before time.Duratio
 
 // refuseLive returns an error for a run that another process runs. Where that process may have been killed, it waits
 // until that is certain.
-func (p Program) refuseLive(ctx context.Context, common *Common, db database, id string) error {
-	r := &byHand{db: db, id: id}
-	switch err := r.readRow(ctx); {
-	case errors.Is(err, session.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case !r.live():
-		return nil
-	}
-	if !common.JSON {
-		p.say(fmt.Sprintf("run %s may be live on host %s: finding out takes at most %v", plain(id), plain(r.row.Host),
-			verdict.ObserveFor(r.promise())))
-	}
-	dead, err := r.isDead(ctx)
-	if err != nil || dead {
+func (p Program) refuseLive(ctx context.Context, common *Common, db stores.Database, id string) error {
+	row, err := byhand.Live(ctx, db, id, func(host string, most time.Duration) {
+		if !common.JSON {
+			p.say(fmt.Sprintf("run %s may be live on host %s: finding out takes at most %v", term.Plain(id), term.Plain(host),
+				most))
+		}
+	})
+	if err != nil || row == nil {
 		return err
 	}
-	return fmt.Errorf("run %q is live: host %q has it (attempt %d); use another --id, or end it there", id, r.row.Host,
-		r.row.Attempt)
+	return fmt.Errorf("run %q is live: host %q has it (attempt %d); use another --id, or end it there", id, row.Host,
+		row.Attempt)
+}
+
+// spentPace is the time from one look at what is spent to the next.
+const spentPace = 2 * time.Second
+
+// showSpent has the row of the run say what its command has spent, until the func that it returns is called: the keeper
+// writes that with the signs of life, and a command that may be silent gives none.
+func (r *runRecord) showSpent(plan *meterPlan) (end func()) {
+	if plan == nil || !r.stored() {
+		return func() {}
+	}
+	ticker, ended := time.NewTicker(spentPace), make(chan struct{})
+	go func() {
+		defer ticker.Stop()
+		known := r.run.Usage()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticker.C:
+			}
+			if used := r.run.Usage(); !slices.Equal(used, known) {
+				known = used
+				r.kept.Refresh(r.run.ID())
+			}
+		}
+	}()
+	return func() { close(ended) }
 }

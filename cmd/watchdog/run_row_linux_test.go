@@ -389,7 +389,7 @@ func TestRunStoreAway(t *testing.T) {
 		}
 		t.Parallel()
 		f, server := newFixture(t), pgtest.Start(t, pgtest.Options{})
-		s := postgresStoreAt(t, server.DSN(server.Database(t)))
+		s := openStore(t, server.DSN(server.Database(t)))
 		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 2s",
 			f.child("say:ready", "await:"+f.path("go"))...))
 		server.Stop(true)
@@ -399,7 +399,7 @@ func TestRunStoreAway(t *testing.T) {
 	})
 	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
 		t.Parallel()
-		s := postgresStore(t)
+		s := openStore(t, postgresServer.DSN(t))
 		s.exec(`CREATE ROLE narrow LOGIN; GRANT USAGE ON SCHEMA public TO narrow;
 			GRANT SELECT ON ALL TABLES IN SCHEMA public TO narrow; GRANT INSERT ON events TO narrow`)
 		f := newFixture(t)

@@ -85,17 +85,6 @@ func TestSignals(t *testing.T) {
 			assert.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 		})
 	}
-	t.Run("another signal at once is a second one, too", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		p := start(t, f.cmd("--grace-int 5m", f.child("ignore:INT", "ignore:TERM", "say:ready", "stay")...))
-		p.signal(syscall.SIGTERM)
-		p.signal(syscall.SIGINT)
-		p.end()
-		died := p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
-		assert.Contains(t, []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, died)
-		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
-	})
 	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -104,12 +93,6 @@ func TestSignals(t *testing.T) {
 		o := p.end().must(t, 7)
 		assert.Equal(t, "quit\n", o.stdout)
 		assert.Empty(t, o.stderr)
-	})
-	t.Run("a command that finished before a signal keeps its status", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		p := start(t, f.cmd("", f.child("say:ready", "exit:6")...))
-		p.end().must(t, 6)
 	})
 }
 

@@ -68,23 +68,6 @@ func TestTerminal(t *testing.T) {
 		shown := s.end(5)
 		assert.NotContains(t, shown, "goroutine")
 	})
-	t.Run("after a trip the terminal is set as before", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		steps := []string{"ignore:INT", "raw", "say:ready", "await:" + f.path("go"), "prompt:fatal", "stay"}
-		s := onScreen(t, f.cmd("--terminal fatal --grace-int 100ms", f.child(steps...)...))
-		s.reads("ready")
-		require.NotEqual(t, s.before, modes(t, s.line))
-		require.NoError(t, stepFuncs["touch"](f.path("go")))
-		s.endKept(124)
-		require.Equal(t, s.before, modes(t, s.line))
-	})
-	t.Run("a prompt without a newline is seen", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		o := f.run("--terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
-		assert.Equal(t, "Password: ", o.stdout)
-	})
 	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)

@@ -121,6 +121,9 @@ func TestTTYRestored(t *testing.T) {
 			steps := append([]string{"ignore:INT", "raw", "say:ready"}, strings.Fields(c.steps)...)
 			s := onScreen(t, f.cmd(c.flags, f.child(steps...)...))
 			s.reads("ready")
+			if c.steps == "stay" { // it has the terminal until it is ended
+				require.NotEqual(t, s.before, modes(t, s.line))
+			}
 			c.end(f, s.cmd.Process)
 			s.endKept(c.code)
 			assert.Equal(t, s.before, modes(t, s.line))

@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -60,9 +62,9 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w := p.writing(common, limits, c.Page || limits.Sweep.DryRun)
-	return common.withStore(ctx, w, func(db database) error {
-		sender, err := p.senderOf(db, w, limits, common)
+	use := p.use(common, limits, c.Page || limits.Sweep.DryRun)
+	return common.withStore(ctx, use, func(db stores.Database) error {
+		sender, err := p.sender(db, webhookOf(limits), common.JSON)
 		if err != nil {
 			return err
 		}
@@ -71,9 +73,8 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	})
 }
 
-// serve serves one store.
 func (c serveCmd) serve(
-	ctx context.Context, p Program, common *Common, db database, limits *config.Config,
+	ctx context.Context, p Program, common *Common, db stores.Database, limits *config.Config,
 ) (err error) {
 	var sweeper *sweep.Sweeper
 	passes := &page.PassLog{}
@@ -87,16 +88,14 @@ func (c serveCmd) serve(
 	if err != nil {
 		return fmt.Errorf("--listen: %w; name a free address of this machine, such as 127.0.0.1:8081", err)
 	}
-	pages, err := p.pages(common, db, sweeper, passes, c.hosts(listener.Addr()))
+	pages, handler, err := p.pagesOf(common, db, sweeper, passes, c.hosts(listener.Addr()))
 	if err != nil {
 		return errors.Join(fmt.Errorf("--host: %w", err), listener.Close())
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	p.note(common, fmt.Sprintf("the page is at http://%s/; press Ctrl-C to end", listener.Addr()))
 	p.warnReachable(common, listener.Addr())
-	server := &http.Server{
-		Handler: handlerOf(pages, sweeper), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	server.RegisterOnShutdown(func() { _ = pages.Close() }) // the readers of updates do not leave by themselves
 	return serveAndSweep(ctx, listener, server, sweeper)
 }
@@ -126,4 +125,46 @@ func serveAndSweep(ctx context.Context, listener net.Listener, server *http.Serv
 		err = nil
 	}
 	return errors.Join(swept, err)
+}
+
+// hosts are the names that are answered: those of this machine for itself, where it listens, and those of --host. The
+// page adds the address of each connection, so that a server that listens on all of them has those that come later.
+func (c serveCmd) hosts(at net.Addr) []string {
+	names := []string{"localhost", "127.0.0.1", "::1", at.String()}
+	if given, _, err := net.SplitHostPort(c.Listen); err == nil && given != "" {
+		names = append(names, given)
+	}
+	return slices.Concat(names, c.Host)
+}
+
+// warnReachable says that other machines reach the address, if they do.
+func (p Program) warnReachable(common *Common, at net.Addr) {
+	if tcp, is := at.(*net.TCPAddr); is && tcp.IP.IsLoopback() {
+		return
+	}
+	const what = "other machines can reach this address, and whoever does sees all sessions"
+	if common.JSON {
+		p.logger(true).Warn(what, "address", at.String())
+		return
+	}
+	p.note(common, fmt.Sprintf("%s: %s; listen on 127.0.0.1, or put it behind what authenticates people", what, at))
+}
+
+// pagesOf makes the page of a store, and the handler that serves it at /, and the health of the sweeper, if there is
+// one, both under the names of the page.
+func (p Program) pagesOf(
+	common *Common, db stores.Database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
+) (*page.Page, http.Handler, error) {
+	cfg := page.Config{Sessions: db, Events: db, Hosts: hosts, Logger: p.logger(common.JSON)}
+	mux := http.NewServeMux()
+	if sweeper != nil {
+		cfg.Sweeper, cfg.PassLog = sweeper, passes
+		mux.Handle("/healthz", sweeper.Handler())
+	}
+	pages, err := page.New(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	mux.Handle("/{$}", pages)
+	return pages, pages.Guard(mux), nil
 }

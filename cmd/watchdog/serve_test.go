@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -156,18 +157,6 @@ func TestServeHosts(t *testing.T) {
 		}
 		end()
 	})
-	t.Run("a request without a name is not answered", func(t *testing.T) {
-		url, end := serve(t, store, "--page")
-		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
-		require.NoError(t, err)
-		text, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(string(text), "HTTP/1.0 421 "), "%s", text)
-		end()
-	})
 	t.Run("a server on all addresses says so, and answers each of them", func(t *testing.T) {
 		for _, listen := range []string{"0.0.0.0:0", ":0"} {
 			url, said, end := serveAt(t, listen, store, "--page")
@@ -225,10 +214,11 @@ func ownAddresses(t *testing.T) (all []string) {
 	return all
 }
 
-// TestServeWritesNothing has the page show all that it has of a store to which nothing is written.
-func TestServeWritesNothing(t *testing.T) {
+// TestNothingIsWritten has the page, and the commands that read, show all that they have of a store to which nothing is
+// written, and beside which nothing is made.
+func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, racing.Long, func(t *testing.T, store string) {
 		o := program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0")
 		require.Equal(t, 125, o.status, "without tables")
 		require.Contains(t, o.stderr, "none is created")
@@ -259,6 +249,13 @@ func TestServeWritesNothing(t *testing.T) {
 			}
 		}
 		end()
+		for _, words := range [][]string{{"sessions"}, {"why", "s-1"}, {"why", "s-1"}} {
+			o := program(t, append(words, "--store", store)...)
+			require.Zero(t, o.status, o.stderr)
+		}
+		f := follow(t, "--store", store, "s-1")
+		f.until("grade_regressing")
+		require.Equal(t, 130, f.interrupt())
 		assert.Equal(t, before, contentOf(t, store))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -44,7 +45,6 @@ func (s *signals) got(result *stall.Result) syscall.Signal {
 	return syscall.Signal(s.last.Load())
 }
 
-// note notes a signal that was to end the command.
 func (s *signals) note(sig syscall.Signal) {
 	if s.last.Swap(int32(sig)) == 0 {
 		close(s.came)
@@ -122,7 +122,6 @@ const (
 	kills                  // end this program, and with it the command, at once
 )
 
-// heard is what was heard of signals.
 type heard struct {
 	shared func() bool // the terminal, with the command: it gets interrupts itself
 	first  syscall.Signal
@@ -196,19 +195,12 @@ func (p Program) hasTerminal() bool {
 // are in its foreground; see [stall.Config].TTY.
 func (p Program) sharesTerminal(cfg *stall.Config) bool { return tty.Is(p.Stdin) || cfg.TTY }
 
-// signalName returns the usual name of the signal.
+// signalName is how an event and a last line name a signal: one that a person sends by its usual name, and one of a
+// crash by what it means.
 func signalName(sig syscall.Signal) string {
 	switch sig {
-	case syscall.SIGINT:
-		return "SIGINT"
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case syscall.SIGHUP:
-		return "SIGHUP"
-	case syscall.SIGKILL:
-		return "SIGKILL"
-	case syscall.SIGQUIT:
-		return "SIGQUIT"
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL, syscall.SIGQUIT:
+		return signame.Name(sig)
 	}
 	return sig.String()
 }

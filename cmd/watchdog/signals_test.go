@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	main "github.com/seed62658d38/watchdog/cmd/watchdog"
 )
 
 // A sent is a signal that is sent some time after the last one.
@@ -53,7 +53,7 @@ func TestRepeatedSignals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var s watchdog.Signals
+				var s main.Signals
 				received := make(chan os.Signal, len(c.sent))
 				stopped, stop := context.WithCancel(t.Context())
 				defer stop()
@@ -95,7 +95,7 @@ func TestLateInterrupt(t *testing.T) {
 				if c.after > 0 {
 					defer time.AfterFunc(c.after, func() { received <- syscall.SIGINT }).Stop()
 				}
-				assert.Equal(t, c.want, watchdog.SignalOf(stopped, received, c.shared, c.ended))
+				assert.Equal(t, c.want, main.SignalOf(stopped, received, c.shared, c.ended))
 			})
 		})
 	}

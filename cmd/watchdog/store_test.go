@@ -8,20 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the statements of tests
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
 // A testStore is a store of which a program can be told.
 type testStore struct {
-	session.Store
+	stores.Database
 	url string // for --store
 	// exec changes the tables.
 	exec func(statement string)
@@ -33,51 +32,46 @@ type testStore struct {
 // that the program opens both with bothStores.
 func eachStore(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
-	if racing.Long {
-		bothStores(t, test)
-		return
-	}
-	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
+	eachURL(t, racing.Long, func(t *testing.T, url string) { test(t, openStore(t, url)) })
 }
 
 func bothStores(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
-	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
-	t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresStore(t)) })
+	eachURL(t, true, func(t *testing.T, url string) { test(t, openStore(t, url)) })
+}
+
+// eachURL runs a test with a store of each kind that is to be made, those of PostgreSQL included or not.
+func eachURL(t *testing.T, postgres bool, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
+	if postgres {
+		t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
+	}
 }
 
 func sqliteStore(tb testing.TB) testStore {
 	tb.Helper()
-	file := filepath.Join(tb.TempDir(), "sessions.db")
-	s, err := sqlite.Open(tb.Context(), file)
+	return openStore(tb, "sqlite:"+filepath.Join(tb.TempDir(), "watchdog.db"))
+}
+
+// openStore opens the store of a URL, and makes what is missing.
+func openStore(tb testing.TB, url string) testStore {
+	tb.Helper()
+	driver, source := "pgx", url
+	if path, is := strings.CutPrefix(url, "sqlite:"); is {
+		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
+	}
+	store, err := stores.Open(tb.Context(), url, stores.Writing)
 	require.NoError(tb, err)
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open(driver, source) // which connects when it is used
 	require.NoError(tb, err)
 	db.SetMaxOpenConns(1)
-	tb.Cleanup(func() { assert.NoError(tb, s.Close()); assert.NoError(tb, db.Close()) })
-	return testStore{Store: s, url: "sqlite:" + file, exec: func(statement string) {
+	s := testStore{Database: store, url: url, exec: func(statement string) {
 		_, err := db.ExecContext(tb.Context(), statement)
 		require.NoError(tb, err)
-	}, close: func() { assert.NoError(tb, s.Close()); assert.NoError(tb, db.Close()) }}
-}
-
-func postgresStore(tb testing.TB) testStore {
-	tb.Helper()
-	return postgresStoreAt(tb, postgresServer.DSN(tb))
-}
-
-func postgresStoreAt(tb testing.TB, dsn string) testStore {
-	tb.Helper()
-	s, err := postgres.Open(tb.Context(), dsn, postgres.Config{})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
-	return testStore{Store: s, url: dsn, exec: func(statement string) {
-		conn, err := pgx.Connect(tb.Context(), dsn)
-		require.NoError(tb, err)
-		_, err = conn.Exec(tb.Context(), statement)
-		require.NoError(tb, err)
-		require.NoError(tb, conn.Close(tb.Context()))
-	}, close: func() { assert.NoError(tb, s.Close()) }}
+	}, close: func() { assert.NoError(tb, store.Close()); assert.NoError(tb, db.Close()) }}
+	tb.Cleanup(s.close)
+	return s
 }
 
 // program runs the program with the store.

@@ -2,14 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -42,9 +50,9 @@ func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	if err != nil {
 		return p.failEach(err)
 	}
-	w := p.writing(common, limits, limits.Sweep.DryRun)
-	return common.withStore(ctx, w, func(db database) error {
-		sender, err := p.senderOf(db, w, limits, common)
+	use := p.use(common, limits, limits.Sweep.DryRun)
+	return common.withStore(ctx, use, func(db stores.Database) error {
+		sender, err := p.sender(db, webhookOf(limits), common.JSON)
 		if err != nil {
 			return err
 		}
@@ -64,7 +72,6 @@ func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	})
 }
 
-// sweeping reads the limits of a sweeper.
 func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string) (*config.Config, error) {
 	limits, err := c.limits(model, flags...)
 	if err != nil {
@@ -82,25 +89,21 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string)
 	return limits, nil
 }
 
-// writing says what a sweeper writes. It says so if nobody is told for it.
-func (p Program) writing(common *Common, limits *config.Config, nothing bool) writing {
-	if nothing && limits.Notify.URL != "" {
+// use is what a sweeper does with the store. If it writes nothing, nobody is told, which is said.
+func (p Program) use(common *Common, limits *config.Config, nothing bool) stores.Use {
+	if !nothing {
+		return stores.UseFor(limits.Notify.URL != "")
+	}
+	if limits.Notify.URL != "" {
 		p.note(common, "the webhook is not told: nothing is written, and nothing delivered")
+		limits.Notify.URL = ""
 	}
-	return writing{nothing: nothing, outbox: limits.Notify.URL != "" && !nothing}
-}
-
-// senderOf makes the sender of a sweeper, if notices are written.
-func (p Program) senderOf(db database, w writing, limits *config.Config, common *Common) (*notify.Sender, error) {
-	if !w.outbox {
-		return nil, nil
-	}
-	return p.sender(db, webhookOf(limits), common.JSON)
+	return stores.Reading
 }
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
 func (p Program) sweeper(
-	db database, limits *config.Config, asJSON bool, besides ...func(sweep.Pass),
+	db stores.Database, limits *config.Config, asJSON bool, besides ...func(sweep.Pass),
 ) (*sweep.Sweeper, error) {
 	cfg := limits.Sweep
 	reporter := &passReporter{out: p.Stdout, json: asJSON}
@@ -110,19 +113,114 @@ func (p Program) sweeper(
 			tell(pass)
 		}
 	}
-	if cfg.Alert.Within > 0 {
-		cfg.Alert.Func = reporter.alert
-	}
 	cfg.Logger = p.logger(asJSON)
-	if cfg.Alert.Within > 0 && limits.Notify.URL != "" {
-		put := notify.Alert(db, cfg.Alert.Within, cfg.Logger)
+	switch within := cfg.Alert.Within; {
+	case within > 0 && limits.Notify.URL != "":
+		put := notify.Alert(db, within, cfg.Logger)
 		cfg.Alert.Func = func(ctx context.Context, cancels int) {
 			reporter.alert(ctx, cancels)
 			put(ctx, cancels)
 		}
+	case within > 0:
+		cfg.Alert.Func = reporter.alert
 	}
 	return sweep.New(db, db, cfg)
 }
 
 // shutdownTimeout is how long requests that are being answered have when a server ends.
 const shutdownTimeout = 5 * time.Second
+
+// A passReporter prints what a sweeper did: a line for each pass that did something, and one for each session.
+type passReporter struct {
+	mu    sync.Mutex
+	out   io.Writer
+	json  bool
+	quiet bool // the last pass found nothing, and that was printed
+}
+
+// A passReport is a pass as JSON.
+type passReport struct {
+	StartedAt time.Time    `json:"started_at"`
+	Seconds   float64      `json:"duration_seconds"`
+	DryRun    bool         `json:"dry_run"`
+	Checked   int          `json:"checked"`
+	Found     int          `json:"found"`
+	Cancelled int          `json:"cancelled"`
+	Spared    int          `json:"spared"`
+	Failed    int          `json:"failed"`
+	Warned    int          `json:"warned"`
+	Deferred  int          `json:"deferred"`
+	Errors    int          `json:"errors"`
+	Sessions  []caseReport `json:"sessions"`
+	Error     string       `json:"error,omitempty"`
+}
+
+// A caseReport is one session of a pass as JSON.
+type caseReport struct {
+	RunID      string         `json:"run_id"`
+	Host       string         `json:"host,omitempty"`
+	Silence    float64        `json:"silence_seconds"`
+	Threshold  float64        `json:"threshold_seconds"`
+	Handling   sweep.Handling `json:"handling"`
+	StopFailed bool           `json:"stop_failed,omitempty"`
+	Reason     string         `json:"reason"`
+}
+
+// pass prints one pass. Of several in a row that found nothing it prints the first only.
+func (r *passReporter) pass(p sweep.Pass) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wasQuiet := r.quiet
+	r.quiet = p.Found == 0 && p.Errors == 0
+	switch {
+	case r.json:
+		_ = json.NewEncoder(r.out).Encode(reportOf(p))
+	case !r.quiet || !wasQuiet:
+		r.print(p)
+	}
+}
+
+func (r *passReporter) print(p sweep.Pass) {
+	_, _ = fmt.Fprintf(r.out, "%s  %d checked, %d stalled, %d cancelled, %d spared, %d failed (%v)\n",
+		p.StartedAt.UTC().Format(time.RFC3339), p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed,
+		p.Duration.Round(time.Millisecond))
+	for _, c := range p.Cases {
+		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v%s\n", c.Handling, term.Plain(c.Session.RunID),
+			term.Plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold, hostLost(c))
+	}
+}
+
+// hostLost says what was seen of the dead process of a case, if that is why it is cancelled.
+func hostLost(c sweep.Case) string {
+	switch {
+	case c.Reason() != watchdog.SessionHostLost:
+		return ""
+	case c.Session.Expired.ID == "":
+		return ", its host was lost"
+	}
+	return ", its host was lost: " + story.Lease(c.Session.Expired).String()
+}
+
+// alert prints that there are many cancels, as the configuration counts them.
+func (r *passReporter) alert(_ context.Context, cancels int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.json {
+		_ = json.NewEncoder(r.out).Encode(map[string]int{"alert_cancels": cancels})
+		return
+	}
+	_, _ = fmt.Fprintf(r.out, "alert: %d cancels\n", cancels)
+}
+
+func reportOf(p sweep.Pass) passReport {
+	r := passReport{
+		StartedAt: p.StartedAt.UTC(), Seconds: p.Duration.Seconds(), DryRun: p.DryRun, Checked: p.Checked, Found: p.Found,
+		Cancelled: p.Cancelled, Spared: p.Spared, Failed: p.Failed, Warned: p.Warned, Deferred: p.Deferred,
+		Errors: p.Errors, Sessions: []caseReport{}, Error: textOf(p.Err),
+	}
+	for _, c := range p.Cases {
+		r.Sessions = append(r.Sessions, caseReport{c.Session.RunID, c.Session.Host, c.Silence.Seconds(),
+			c.Threshold.Seconds(), c.Handling, c.StopFailed, string(c.Reason())})
+	}
+	return r
+}

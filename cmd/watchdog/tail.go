@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -34,7 +36,6 @@ Examples:
   watchdog tail --since 1h --json s-1`
 }
 
-// defaultLines is how many events of before are printed, as tail does.
 const defaultLines = 10
 
 // Run follows the events of a run, or of all, until a signal.
@@ -45,7 +46,7 @@ func (c tailCmd) Run(ctx context.Context, p Program, common *Common) (err error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOnSignal(cancel)()
-	db, err := common.openReader(ctx)
+	db, err := stores.Open(ctx, common.Store, stores.Reading)
 	if err != nil {
 		return ended(ctx, err)
 	}
@@ -61,8 +62,6 @@ func (c tailCmd) check() error {
 		return errors.New("-n and --since are about the events of one run; name the run, or leave them out")
 	case c.Lines != nil && *c.Lines < 0:
 		return fmt.Errorf("-n %d: the number of events must be 0 or more", *c.Lines)
-	case c.Since < 0:
-		return fmt.Errorf("--since %v: the length must be 0 or more", c.Since)
 	}
 	return nil
 }
@@ -103,23 +102,20 @@ type follower struct {
 }
 
 // before prints events of before, when nothing can be missed any more.
-func (f *follower) before(ctx context.Context, db database) {
+func (f *follower) before(ctx context.Context, db stores.Database) {
 	if f.tail.Of == "" {
 		return
 	}
 	events, err := db.Read(ctx, watchdog.AggregateType, f.tail.Of)
+	var now time.Time
 	if err == nil && f.tail.Since > 0 {
-		var now time.Time
-		if now, err = databaseTime(ctx, db); err == nil {
-			f.print(f.wanted(events, now)...)
-		}
-	} else if err == nil {
-		f.print(f.wanted(events, time.Time{})...)
+		now, err = stores.Now(ctx, db)
 	}
 	if err != nil {
 		f.cancel(err)
 		return
 	}
+	f.print(f.wanted(events, now)...)
 	f.known = map[string]bool{}
 	for _, e := range events {
 		f.known[e.ID] = true
@@ -128,11 +124,10 @@ func (f *follower) before(ctx context.Context, db database) {
 
 // wanted are the events of before that are to be printed.
 func (f *follower) wanted(events []watchdog.Event, now time.Time) []watchdog.Event {
-	events = slices.DeleteFunc(slices.Clone(events), f.hides)
-	if f.tail.Since > 0 {
-		from := now.Add(-f.tail.Since)
-		events = slices.DeleteFunc(slices.Clone(events), func(e watchdog.Event) bool { return e.Timestamp.Before(from) })
-	}
+	from := now.Add(-f.tail.Since)
+	events = slices.DeleteFunc(slices.Clone(events), func(e watchdog.Event) bool {
+		return f.hides(e) || f.tail.Since > 0 && e.Timestamp.Before(from)
+	})
 	lines := defaultLines
 	switch {
 	case f.tail.Lines != nil:
@@ -143,7 +138,6 @@ func (f *follower) wanted(events []watchdog.Event, now time.Time) []watchdog.Eve
 	return events[max(len(events)-lines, 0):]
 }
 
-// told prints a new event.
 func (f *follower) told(e watchdog.Event) {
 	if !f.known[e.ID] {
 		f.print(e)
@@ -174,6 +168,6 @@ func (f *follower) printOne(e watchdog.Event) error {
 	if f.tail.Of == "" {
 		line += e.AggregateID + " "
 	}
-	_, err := fmt.Fprintln(f.program.Stdout, plain(line+story.Sentence(e)))
+	_, err := fmt.Fprintln(f.program.Stdout, term.Plain(line+story.Sentence(e)))
 	return err
 }

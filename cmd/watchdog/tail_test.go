@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -31,12 +31,7 @@ type following struct {
 // follow starts watchdog tail.
 func follow(t *testing.T, args ...string) *following {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	f := &following{t: t, cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"tail"}, args...)...), lines: make(chan string, 1000)}
-	f.cmd.Env = append(slices.DeleteFunc(f.cmd.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "WATCHDOG_")
-	}), programVariable+"=1")
+	f := &following{t: t, cmd: programCmd(t, nil, append([]string{"tail"}, args...)...), lines: make(chan string, 1000)}
 	f.cmd.Stderr = os.Stderr
 	out, err := f.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -85,7 +80,7 @@ func interrupted(run, signal string, ago time.Duration) watchdog.Event {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, url string) {
+	eachURL(t, racing.Long, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		defer func() { require.NoError(t, store.Close()) }()
 		for i := range 12 {
@@ -139,10 +134,11 @@ func TestTail(t *testing.T) {
 func TestTailRefused(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"tail -n 3":            "watchdog: -n and --since are about the events of one run; name the run, or leave them out\n",
-		"tail --lines=-1 s-1":  "watchdog: -n -1: the number of events must be 0 or more\n",
-		"tail --since=-1s s-1": "watchdog: --since -1s: the length must be 0 or more\n",
-		"tail s-1":             "watchdog: no store is named; write --store sqlite:PATH or --store postgres://..., or set WATCHDOG_STORE\n",
+		"tail -n 3":           "watchdog: -n and --since are about the events of one run; name the run, or leave them out\n",
+		"tail --lines=-1 s-1": "watchdog: -n -1: the number of events must be 0 or more\n",
+		"tail --since=-1s s-1": "watchdog: --since: \"-1s\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
+			"watchdog tail --help says how it is used\n",
+		"tail s-1": "watchdog: no store is named; write --store sqlite:PATH or --store postgres://..., or set WATCHDOG_STORE\n",
 	} {
 		o := program(t, strings.Fields(line)...)
 		assert.Equal(t, 125, o.status, line)

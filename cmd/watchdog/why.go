@@ -1,17 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
 	"github.com/seed62658d38/watchdog/internal/story"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 //nolint:lll // a tag cannot be broken
@@ -32,133 +32,70 @@ Examples:
 
 // Run tells what became of a run, or of a stalled command.
 func (w whyCmd) Run(ctx context.Context, p Program, common *Common) error {
-	found, err := findArtifacts(w.Of)
+	found, err := why.Artifacts(w.Of)
 	switch {
 	case err != nil && common.Store == "":
-		return fmt.Errorf("%w; for a run in a database, %w", err, errNoStore)
+		return fmt.Errorf("%w; for a run in a database, %w", err, stores.ErrNone)
 	case err == nil:
 		if common.Store != "" {
 			p.say(fmt.Sprintf("%s is a folder with artifacts, and this is what they say; from another folder, the name is the "+
-				"run's in the store", plain(w.Of)))
+				"run's in the store", term.Plain(w.Of)))
 		}
 		return tellArtifacts(p, common, found)
 	}
-	told, err := common.storyOf(ctx, w.Of)
-	if err != nil {
-		return err
-	}
-	return p.tell(common, told)
+	return common.withStore(ctx, stores.Reading, func(db stores.Database) error {
+		told, err := why.Read(ctx, db, w.Of)
+		if err != nil {
+			return err
+		}
+		return p.tell(common, told)
+	})
 }
 
-// tell prints a story.
 func (p Program) tell(common *Common, s story.Story) (err error) {
 	s.Next.Command = common.inStore(s.Next.Command)
 	if common.JSON {
 		return json.NewEncoder(p.Stdout).Encode(s)
 	}
-	_, err = p.Stdout.WriteString(storyText(s))
+	_, err = p.Stdout.WriteString(why.Text(s))
 	return err
 }
 
-// storyOf reads what the store has about a run.
-func (c *Common) storyOf(ctx context.Context, runID string) (s story.Story, err error) {
-	db, err := c.openReader(ctx)
-	if err != nil {
-		return s, err
+// tellArtifacts tells one command's story, or of several one line each, the latest first. With --json each is told
+// whole, one on a line.
+func tellArtifacts(p Program, common *Common, files []string) error {
+	var all []story.Story
+	var unread error
+	for _, file := range files {
+		s, err := why.ReadArtifact(file)
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
+		}
+		all = append(all, s)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return readStory(ctx, db, runID)
-}
-
-// readStory costs two queries for the run, two for its layers and the time, and one for each layer.
-func readStory(ctx context.Context, db database, runID string) (s story.Story, err error) {
-	r := story.Record{RunID: runID}
-	if r.Events, err = db.Read(ctx, watchdog.AggregateType, runID); err != nil {
-		return s, err
+	slices.SortStableFunc(all, func(a, b story.Story) int { return endOf(b).Compare(endOf(a)) })
+	if len(all) == 0 {
+		return unread
 	}
-	row, rowErr := db.Session(ctx, runID)
-	switch {
-	case rowErr == nil:
-		r.Row = &row
-	case errors.Is(rowErr, session.ErrNotFound) && len(r.Events) == 0:
-		return s, unknownRun(ctx, db, runID)
-	case errors.Is(rowErr, session.ErrNotFound), errors.Is(rowErr, session.ErrUnreadable):
-	default:
-		return s, rowErr
+	if unread != nil {
+		p.say(unread.Error())
 	}
-	if err := readLayers(ctx, db, &r); err != nil {
-		return s, err
-	}
-	now, err := databaseTime(ctx, db)
-	if err != nil {
-		return s, err
-	}
-	s = story.Of(r, now)
-	if errors.Is(rowErr, session.ErrUnreadable) {
-		s.Others = append(s.Others, story.Other{At: now, Type: "session row", Problem: rowErr.Error()})
-	}
-	return s, nil
-}
-
-func readLayers(ctx context.Context, db database, r *story.Record) error {
-	layers, err := db.Layers(ctx, r.RunID)
-	if err != nil {
+	if len(all) > 1 && !common.JSON {
+		_, err := p.Stdout.WriteString(why.StepsText(all))
 		return err
 	}
-	layers, r.MoreLayers = story.PageOfLayers(layers, "")
-	for _, id := range layers {
-		events, err := db.Read(ctx, watchdog.AggregateType, id)
-		if err != nil {
+	for _, s := range all {
+		if err := p.tell(common, s); err != nil {
 			return err
 		}
-		r.Layers = append(r.Layers, story.Record{RunID: id, Parent: r.RunID, Events: events})
 	}
 	return nil
 }
 
-// databaseTime is by the clock that the times of sessions are by.
-func databaseTime(ctx context.Context, db database) (time.Time, error) {
-	page, err := db.List(ctx, session.ListQuery{Limit: 1})
-	if err != nil {
-		return time.Time{}, err
+func endOf(s story.Story) time.Time {
+	if s.End == nil {
+		return time.Time{}
 	}
-	if page.Now.IsZero() {
-		return time.Now(), nil
-	}
-	return page.Now, nil
-}
-
-// maxCompared is with how many of the latest sessions an unknown run ID is compared, maxNear how many are named.
-const maxCompared, maxNear = 200, 3
-
-// unknownRun says which runs have an ID like that.
-func unknownRun(ctx context.Context, db database, runID string) error {
-	page, err := db.List(ctx, session.ListQuery{Limit: maxCompared})
-	if err != nil {
-		return err
-	}
-	var near []string
-	for _, s := range page.Sessions {
-		if isNear(s.RunID, runID) && len(near) < maxNear {
-			near = append(near, cut(plain(s.RunID), maxShownID))
-		}
-	}
-	hint := "watchdog sessions lists those that there are"
-	if len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "? watchdog sessions lists all"
-	}
-	return fmt.Errorf("the store has no run %s, and no event of one; %s", cut(plain(runID), maxShownID), hint)
-}
-
-// maxShownID is how many columns of a run ID an error shows.
-const maxShownID = 60
-
-// isNear reports whether an ID holds what was asked for, or begins with most of it.
-func isNear(id, asked string) bool {
-	id, asked = strings.ToLower(id), strings.ToLower(cmp.Or(asked, " "))
-	common := 0
-	for common < min(len(id), len(asked)) && id[common] == asked[common] {
-		common++
-	}
-	return strings.Contains(id, asked) || common > 0 && common*3 >= len(asked)*2
+	return s.End.At
 }

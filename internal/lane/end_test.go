@@ -21,13 +21,13 @@ func TestEnd(t *testing.T) {
 	for _, steps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("that the work is done (takes steps: %v)", steps), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{steps: steps})
+				b := newBench(t, &store{Steps: steps})
 				r := b.begin(1)[0]
 				trip := &machine.Trip{Complete: true, At: record.Truncate(time.Now())}
-				b.store.refuse()
+				b.store.Refuse()
 				_, err := r.RecordComplete(trip)
 				require.EqualError(t, err, "append complete event: disk full")
-				b.store.failWith(nil)
+				b.store.FailWith(nil)
 				for range 2 {
 					known, err := r.RecordComplete(trip)
 					require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestEnd(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("that it was given more (takes steps: %v)", steps), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{steps: steps})
+				b := newBench(t, &store{Steps: steps})
 				r := b.begin(1)[0]
 				extend := func() machine.Event {
 					return r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
@@ -69,7 +69,7 @@ func TestEnd(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, r.ended)
 		require.True(t, entry.Stored())
-		require.Equal(t, []string{"append"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"append"}, b.store.Kinds())
 	})
 	inBubble(t, "an end that the store takes back is no stop", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
@@ -87,12 +87,12 @@ func TestEnd(t *testing.T) {
 	})
 	inBubble(t, "an answer that comes late counts", func(t *testing.T, b *bench) {
 		open, all := make(chan struct{}), b.begin(2)
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		noteAll(all...)
 		time.Sleep(timeout)
 		synctest.Wait()
 		require.True(t, all[0].Waiting())
-		b.store.refuse()
+		b.store.Refuse()
 		close(open)
 		synctest.Wait()
 		for _, r := range all {
@@ -104,11 +104,11 @@ func TestEnd(t *testing.T) {
 		r.Appended(2 * journal.CheckpointAfter)
 		r.CheckpointSoon()
 		synctest.Wait()
-		require.Equal(t, []string{"transact"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"transact"}, b.store.Kinds())
 		require.Nil(t, r.Underway())
 		r.CheckpointSoon()
 		synctest.Wait()
-		require.Empty(t, b.store.calls(), "little is known since")
+		require.Empty(t, b.store.Calls(), "little is known since")
 	})
 }
 
@@ -127,7 +127,7 @@ func TestInline(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					came := map[bool]any{}
 					for _, inline := range []bool{true, false} {
-						came[inline] = carried(t, &store{steps: steps}, inline, fault)
+						came[inline] = carried(t, &store{Steps: steps}, inline, fault)
 					}
 					require.Equal(t, came[false], came[true])
 				})
@@ -138,13 +138,13 @@ func TestInline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, &store{})
 			b.place.Inline = true
-			b.store.refuse()
+			b.store.Refuse()
 			r := b.begin(1)[0]
 			noteAll(r)
-			require.Len(t, b.store.calls(), 1)
+			require.Len(t, b.store.Calls(), 1)
 			time.Sleep(time.Hour)
-			require.Empty(t, b.store.calls())
-			b.store.failWith(nil)
+			require.Empty(t, b.store.Calls())
+			b.store.FailWith(nil)
 			require.True(t, r.WantAgain())
 			require.False(t, r.WantAgain(), "somebody is at it")
 			r.Carry(time.Now())
@@ -158,19 +158,19 @@ func TestInline(t *testing.T) {
 			b := newBench(t, &store{})
 			b.place.Inline = true
 			r := b.begin(1)[0]
-			b.store.failWith(func(context.Context, call) error {
-				b.store.failWith(nil)
+			b.store.FailWith(func(context.Context, call) error {
+				b.store.FailWith(nil)
 				_, begin := r.note()
 				require.False(t, begin)
 				return nil
 			})
 			noteAll(r)
 			require.False(t, r.Waiting())
-			require.Len(t, b.store.calls(), 2)
+			require.Len(t, b.store.Calls(), 2)
 			require.Len(t, r.tried, 2)
 			hang := func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() }
-			b.store.failWith(func(ctx context.Context, c call) error {
-				b.store.failWith(hang)
+			b.store.FailWith(func(ctx context.Context, c call) error {
+				b.store.FailWith(hang)
 				time.Sleep(timeout / 2)
 				r.note()
 				return hang(ctx, c)
@@ -186,7 +186,7 @@ func TestInline(t *testing.T) {
 func carried(t *testing.T, s *store, inline bool, fault func(ctx context.Context, c call) error) (all []string) {
 	b := newBench(t, s)
 	b.place.Inline = inline
-	b.store.failWith(fault)
+	b.store.FailWith(fault)
 	runs := b.begin(2)
 	for _, r := range runs {
 		done := make(chan struct{})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // BenchmarkFirstByte is how much later the first byte of a stream comes through the proxy: calls by turns with and
@@ -60,9 +61,7 @@ func metering(tb testing.TB, to string) (proxy *modelproxy.Proxy, end func()) {
 		Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 1 << 60}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(tb, err)
-	proxy, err = modelproxy.Start(wd.Context(), modelproxy.Config{
-		Lookup: func(string) (string, bool) { return to, true },
-	})
+	proxy, err = modelproxy.Start(wd.Context(), &watchdoghttp.Meter{}, func(string) (string, bool) { return to, true })
 	require.NoError(tb, err)
 	return proxy, func() {
 		require.NoError(tb, proxy.Close())

@@ -1,9 +1,16 @@
+// Package modelproxy is a proxy on the loopback interface through which a command calls model APIs, so that its calls
+// are charged to a run. The command finds it by the variables that its clients read for the base of their requests.
+//
+// It listens on 127.0.0.1 alone, below a path that nobody can guess, and forwards to the hosts that it was given and to
+// no other. It keeps no key, prompt or answer, and logs none; a response passes as it is, chunk by chunk.
 package modelproxy
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,31 +19,13 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
-
-// Config says what a proxy charges, and where it forwards to. The zero value counts tokens, and refuses calls whose
-// most is not known.
-type Config struct {
-	// Lookup is the command's environment: a variable that is set there says where its API is, or which certificates are
-	// trusted besides the machine's. Nil means that none is.
-	Lookup func(variable string) (string, bool)
-	// Prices and Models are those of a [watchdoghttp.Meter].
-	Prices *watchdoghttp.Prices
-	Models map[string]watchdoghttp.Maximum
-	// KeepMaximum and ErrorsFree are those of a [watchdoghttp.Meter], too.
-	KeepMaximum bool
-	ErrorsFree  []string
-	// Base does the exchanges; nil means a transport of the proxy's own.
-	Base http.RoundTripper
-	// Logger is told, once for each, what has no price, and which responses and certificates are not read. Nil tells
-	// nobody.
-	Logger *slog.Logger
-}
 
 // A Proxy forwards the calls of one command. Its methods are safe for concurrent use.
 type Proxy struct {
@@ -51,13 +40,17 @@ type Proxy struct {
 	tally  tally
 }
 
-// Start begins to serve. Calls are charged to the run of ctx, and end with ctx. The error says which variable is wrong,
-// or that nothing can listen.
-func Start(ctx context.Context, cfg Config) (*Proxy, error) {
-	if cfg.Lookup == nil {
-		cfg.Lookup = func(string) (string, bool) { return "", false }
+// Start begins to serve. Calls are charged by a meter to the run of ctx, and end with ctx. The proxy takes the meter
+// over: without a Base it gets a transport of the proxy's own, and without a Logger it tells nobody. Lookup is the
+// command's environment: a variable that is set there says where its API is, or which certificates are trusted besides
+// the machine's; nil means that none is. The error says which variable is wrong, or that nothing can listen.
+func Start(
+	ctx context.Context, meter *watchdoghttp.Meter, lookup func(variable string) (string, bool),
+) (*Proxy, error) {
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
 	}
-	to, err := upstreams(cfg.Lookup)
+	to, err := upstreams(lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +60,17 @@ func Start(ctx context.Context, cfg Config) (*Proxy, error) {
 	}
 	p := &Proxy{secret: rand.Text(), to: to, served: make(chan struct{})}
 	p.base = "http://" + listener.Addr().String() + "/" + p.secret
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if meter.Logger == nil {
+		meter.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Base == nil {
-		p.own = newTransport(cfg.Lookup, cfg.Logger)
-		cfg.Base = p.own
+	if meter.Base == nil {
+		p.own = newTransport(lookup, meter.Logger)
+		meter.Base = p.own
 	}
 	ctx, p.end = context.WithCancel(ctx)
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // a line of it could hold a URL
 	p.server = &http.Server{
-		Handler: p.handler(cfg), ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
+		Handler: p.handler(meter), ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() {
@@ -112,14 +105,10 @@ type (
 	callKey struct{} // of a call of a model
 )
 
-func (p *Proxy) handler(cfg Config) http.Handler {
+func (p *Proxy) handler(meter *watchdoghttp.Meter) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		Transport: &watchdoghttp.Meter{
-			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
-			KeepMaximum: cfg.KeepMaximum, ErrorsFree: cfg.ErrorsFree,
-		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), Transport: meter,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		api, to, known := p.route(req.URL)
@@ -152,7 +141,6 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 	})
 }
 
-// route returns the API of a request, and where it goes.
 func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 	escaped, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
 	if !found {
@@ -169,33 +157,24 @@ func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 // rewrite has the request that the handler judged sent as it is.
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = ""
-	// What is not read is not metered: br and zstd are not.
-	if accepted := r.Out.Header.Get("Accept-Encoding"); accepted != "" {
-		r.Out.Header.Set("Accept-Encoding", "identity")
-		if strings.Contains(accepted, "gzip") {
-			r.Out.Header.Set("Accept-Encoding", "gzip")
-		}
-	} else {
-		r.Out.Header.Set("Accept-Encoding", "identity") // else the transport would ask for gzip and unpack it
+	// What is not read is not metered: br and zstd are not. Without it, the transport would ask for gzip and unpack it.
+	accepted := "identity"
+	if strings.Contains(r.Out.Header.Get("Accept-Encoding"), "gzip") {
+		accepted = "gzip"
 	}
+	r.Out.Header.Set("Accept-Encoding", accepted)
 }
 
 // errRedirected keeps a client from following a redirect, around the meter and to a host that nobody named.
 var errRedirected = errors.New("the API answered with a redirect")
 
-// answer counts the responses to calls of models.
+// answer counts the responses to calls of models, and refuses redirects.
 func (p *Proxy) answer(resp *http.Response) error {
-	err := stay(resp)
-	if err == nil && resp.Request.Context().Value(callKey{}) != nil {
-		p.tally.answered.Add(1)
-	}
-	return err
-}
-
-// stay refuses redirects.
-func stay(resp *http.Response) error {
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
 		return errRedirected
+	}
+	if resp.Request.Context().Value(callKey{}) != nil {
+		p.tally.answered.Add(1)
 	}
 	return nil
 }
@@ -261,3 +240,65 @@ func (h held) Bytes() []byte { return h.all }
 
 // Close implements [io.Closer].
 func (held) Close() error { return nil }
+
+// A lookupFunc returns the value of a variable of the command's environment, and whether it is set.
+type lookupFunc func(variable string) (string, bool)
+
+// newTransport returns what calls the APIs as the command would: through its proxy, with the certificates that it
+// trusts.
+func newTransport(env lookupFunc, logger *slog.Logger) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	t.MaxIdleConnsPerHost = 100
+	t.OnProxyConnectResponse = checkProxy
+	if roots := trusted(env, logger); roots != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return t
+}
+
+// authorities are the variables that name a file of certificates to trust.
+var authorities = []string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"}
+
+// trusted returns what the machine trusts, with the certificates that the environment names; nil if it names none. A
+// file that cannot be read is logged and not an error: its clients say so, too, and go on.
+func trusted(env lookupFunc, logger *slog.Logger) (roots *x509.CertPool) {
+	for _, name := range authorities {
+		path, _ := env(name)
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err == nil && roots == nil {
+			if roots, err = x509.SystemCertPool(); err != nil {
+				roots, err = x509.NewCertPool(), nil // the machine has none
+			}
+		}
+		if err == nil && !roots.AppendCertsFromPEM(text) {
+			err = errors.New("it has no certificate in PEM")
+		}
+		if err != nil {
+			logger.Warn("certificates are not read", slog.String("variable", name), slog.Any("error", err))
+		}
+	}
+	return roots
+}
+
+// A proxyError is why the user's proxy did not connect to an API. It has nothing of the proxy's address but the host.
+type proxyError struct {
+	host   string
+	status int
+}
+
+// Error names the proxy and its status.
+func (e *proxyError) Error() string {
+	text := fmt.Sprintf("the proxy %s refused the connection: %d %s", e.host, e.status, http.StatusText(e.status))
+	return strings.TrimSpace(text)
+}
+
+// checkProxy has the error of a refused CONNECT say who refused it.
+func checkProxy(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &proxyError{proxy.Host, answer.StatusCode}
+}

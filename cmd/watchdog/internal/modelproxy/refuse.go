@@ -33,39 +33,41 @@ const (
 	redirected = "watchdog: the API answered with a redirect, which leads around the meter; name its own address"
 )
 
-// refusalOf returns how an API says that there is no money left. Claude Code sends 400 five times more, with less in
-// it. Codex sends 402, 403 and 413 five times more, and takes 429 for a quota of OpenAI's; Gemini CLI waits after 429.
-func refusalOf(api API, why string) refusal {
-	const message = "message"
-	switch api {
-	case Anthropic:
-		return refusal{status: http.StatusPaymentRequired, why: why, body: map[string]any{
-			"type": "error", "error": map[string]any{"type": "billing_error", message: why},
-		}}
-	case Gemini:
-		return refusal{status: http.StatusBadRequest, why: why, body: map[string]any{
-			"error": map[string]any{"code": http.StatusBadRequest, message: why, "status": "FAILED_PRECONDITION"},
-		}}
-	default:
-		return refusal{status: http.StatusBadRequest, why: why, body: map[string]any{
-			"error": map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", message: why, "param": nil},
-		}}
-	}
+// forms are, for each API, how it says that there is no money left, and that something went wrong on the way to it.
+// Claude Code sends 400 five times more, with less in it. Codex sends 402, 403 and 413 five times more, and takes 429
+// for a quota of OpenAI's; Gemini CLI waits after 429.
+var forms = map[API]struct {
+	refused       int // the status
+	broke, failed string
+}{
+	Anthropic: {http.StatusPaymentRequired, "billing_error", "api_error"},
+	OpenAI:    {http.StatusBadRequest, "insufficient_quota", "server_error"},
+	Gemini:    {http.StatusBadRequest, "FAILED_PRECONDITION", "UNAVAILABLE"},
 }
 
-// failureOf returns how an API says that something went wrong on the way to it.
+func refusalOf(api API, why string) refusal {
+	form := forms[api]
+	return refusal{status: form.refused, why: why, body: bodyOf(api, form.refused, form.broke, form.broke, why)}
+}
+
 func failureOf(api API, why string) refusal {
-	const message, status = "message", http.StatusBadGateway
-	r := refusal{status: status, why: why, again: true}
+	const status = http.StatusBadGateway
+	return refusal{status: status, why: why, body: bodyOf(api, status, forms[api].failed, nil, why), again: true}
+}
+
+// bodyOf is an error in the form of an API. Only OpenAI has a code besides the kind.
+func bodyOf(api API, status int, kind string, code any, why string) any {
+	said := map[string]any{"message": why}
 	switch api {
 	case Anthropic:
-		r.body = map[string]any{"type": "error", "error": map[string]any{"type": "api_error", message: why}}
+		said["type"] = kind
+		return map[string]any{"type": "error", "error": said}
+	case OpenAI:
+		said["type"], said["code"], said["param"] = kind, code, nil
 	case Gemini:
-		r.body = map[string]any{"error": map[string]any{"code": status, message: why, "status": "UNAVAILABLE"}}
-	default:
-		r.body = map[string]any{"error": map[string]any{"type": "server_error", "code": nil, message: why, "param": nil}}
+		said["code"], said["status"] = status, kind
 	}
-	return r
+	return map[string]any{"error": said}
 }
 
 func (r refusal) write(w http.ResponseWriter) {

@@ -94,7 +94,6 @@ func (u *under) begin() bool {
 	return !u.over
 }
 
-// shut lets no other request begin.
 func (u *under) shut() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,7 +54,7 @@ func TestPaths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent []string
-			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			base := roundTrip(func(req *http.Request) (*http.Response, error) {
 				sent = append(sent, req.URL.String())
 				return &http.Response{
 					StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req,
@@ -63,10 +65,9 @@ func TestPaths(t *testing.T) {
 			})
 			require.NoError(t, err)
 			defer wd.Close()
-			proxy, err := modelproxy.Start(wd.Context(), modelproxy.Config{
+			proxy, err := modelproxy.Start(wd.Context(), &watchdoghttp.Meter{
 				Base: base, Models: map[string]watchdoghttp.Maximum{"*": {Input: 100, Output: 100}},
-				Lookup: func(string) (string, bool) { return c.base, c.base != "" },
-			})
+			}, func(string) (string, bool) { return c.base, c.base != "" })
 			require.NoError(t, err)
 			defer proxy.Close()
 			resp, err := http.Post(proxy.URL(c.api)+c.path+"?x=a%2Fb", "application/json", strings.NewReader(
@@ -90,6 +91,138 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+func TestEnviron(t *testing.T) {
+	f := start(t, watchdog.Spend{}, nil)
+	own := []string{
+		"ANTHROPIC_BASE_URL=" + f.proxy.URL(modelproxy.Anthropic), "OPENAI_BASE_URL=" + f.proxy.URL(modelproxy.OpenAI),
+		"GOOGLE_GEMINI_BASE_URL=" + f.proxy.URL(modelproxy.Gemini),
+	}
+	for name, c := range map[string]struct{ env, want []string }{
+		"what else there is stays": {
+			[]string{"A=B", "OPENAI_BASE_URL=https://gateway", "no_proxy=x.example", "ANTHROPIC_BASE_URL="},
+			append([]string{"A=B", "no_proxy=x.example"}, own...),
+		},
+		"Claude Code signs nothing with an API key": {
+			[]string{"ANTHROPIC_API_KEY=x"}, append(append([]string{"ANTHROPIC_API_KEY=x"}, own...), "CLAUDE_CODE_ATTRIBUTION_HEADER=0"),
+		},
+		"but as it is told": {
+			[]string{"ANTHROPIC_API_KEY=x", "CLAUDE_CODE_ATTRIBUTION_HEADER=1"},
+			append([]string{"ANTHROPIC_API_KEY=x", "CLAUDE_CODE_ATTRIBUTION_HEADER=1"}, own...),
+		},
+		"nor without a key": {[]string{"ANTHROPIC_API_KEY="}, append([]string{"ANTHROPIC_API_KEY="}, own...)},
+		"a proxy is not asked for the loopback interface": {
+			[]string{"HTTPS_PROXY=http://p"},
+			append(append([]string{"HTTPS_PROXY=http://p"}, own...), "NO_PROXY=127.0.0.1,localhost,::1", "no_proxy=127.0.0.1,localhost,::1"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, f.proxy.Environ(c.env)) })
+	}
+}
 
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+// TestDirect has what clients reach without a proxy, as the variables say in their environment.
+func TestDirect(t *testing.T) {
+	const all = "127.0.0.1,localhost,::1"
+	f := start(t, watchdog.Spend{}, nil)
+	last := func(env []string, name string) (value string, set bool) {
+		for _, pair := range env {
+			if of, is, _ := strings.Cut(pair, "="); of == name {
+				value, set = is, true
+			}
+		}
+		return value, set
+	}
+	for _, proxy := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "Https_Proxy"} {
+		for name, c := range map[string]struct {
+			env          []string
+			upper, lower string
+		}{
+			"neither is set":                  {nil, all, all},
+			"the upper is missing":            {[]string{"no_proxy=x.example"}, "x.example," + all, "x.example," + all},
+			"the lower is missing":            {[]string{"NO_PROXY=x.example"}, "x.example," + all, "x.example," + all},
+			"an empty one is missing":         {[]string{"NO_PROXY=", "no_proxy=x.example"}, "x.example," + all, "x.example," + all},
+			"a blank one is missing":          {[]string{"NO_PROXY= ", "no_proxy=x.example"}, "x.example," + all, "x.example," + all},
+			"each keeps its own":              {[]string{"NO_PROXY=x", "no_proxy=y"}, "x," + all, "y," + all},
+			"the last of a name counts":       {[]string{"no_proxy=a", "no_proxy=x.example"}, "x.example," + all, "x.example," + all},
+			"a lone star stays":               {[]string{"NO_PROXY=*", "no_proxy=x"}, "*", "x," + all},
+			"and is copied":                   {[]string{"no_proxy=*"}, "*", "*"},
+			"a star in a list is not alone":   {[]string{"no_proxy=*,x"}, "*,x," + all, "*,x," + all},
+			"nor is one that curl would miss": {[]string{"no_proxy= *"}, " *," + all, " *," + all},
+			"what is named is not doubled":    {[]string{"NO_PROXY=127.0.0.1,x", "no_proxy=" + all}, "127.0.0.1,x,localhost,::1", all},
+			"in any case and with blanks":     {[]string{"NO_PROXY=LocalHost , ::1"}, "LocalHost , ::1,127.0.0.1", "LocalHost , ::1,127.0.0.1"},
+			"a list with a comma at its end":  {[]string{"NO_PROXY=x, "}, "x," + all, "x," + all},
+			"a list of blanks, which Go and Python take for one name": {
+				[]string{"NO_PROXY=x 127.0.0.1"}, "x 127.0.0.1," + all, "x 127.0.0.1," + all,
+			},
+			"a port is another name": {[]string{"NO_PROXY=localhost:80"}, "localhost:80," + all, "localhost:80," + all},
+		} {
+			t.Run(proxy+": "+name, func(t *testing.T) {
+				env := f.proxy.Environ(append([]string{proxy + "=http://p"}, c.env...))
+				upper, _ := last(env, "NO_PROXY")
+				lower, _ := last(env, "no_proxy")
+				assert.Equal(t, c.upper, upper)
+				assert.Equal(t, c.lower, lower)
+			})
+		}
+	}
+	t.Run("without a proxy both stay as they are", func(t *testing.T) {
+		env := f.proxy.Environ([]string{"HTTPS_PROXY=", "no_proxy=x"})
+		_, set := last(env, "NO_PROXY")
+		assert.False(t, set)
+		lower, _ := last(env, "no_proxy")
+		assert.Equal(t, "x", lower)
+	})
+}
+
+// TestHint has what Gemini CLI is told, which refuses to start otherwise.
+func TestHint(t *testing.T) {
+	const chosen = `{"security": {"auth": {"selectedType": "gemini-api-key"}}}`
+	for name, c := range map[string]struct {
+		command  string
+		settings string
+		env      string
+		want     bool
+	}{
+		"Gemini CLI without settings":          {"gemini -p x", "", "", true},
+		"by its path":                          {"/usr/bin/gemini", "", "", true},
+		"with other settings":                  {"gemini", `{"ui": {}}`, "", true},
+		"from the registry":                    {"npx -y @google/gemini-cli@1.2.3 -p x", "", "", true},
+		"in a shell":                           {"sh -c exec gemini -p x", "", "", true},
+		"with a variable of its own":           {"env A=B gemini", "", "", true},
+		"with settings that choose":            {"gemini", chosen, "", false},
+		"which calls Vertex AI":                {"gemini", "", "GOOGLE_GENAI_USE_VERTEXAI", false},
+		"which calls for an account":           {"gemini", "", "GOOGLE_GENAI_USE_GCA", false},
+		"another command":                      {"claude -p gemini", "", "", false},
+		"another command in a shell":           {"sh -c echo gemini", "", "", false},
+		"nothing but what starts something":    {"sh", "", "", false},
+		"a command with the name in its own":   {"geminid", "", "", false},
+		"settings that cannot choose anything": {"gemini", "nothing", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			settings := filepath.Join(home, ".gemini", "settings.json")
+			if c.settings != "" {
+				require.NoError(t, os.MkdirAll(filepath.Dir(settings), 0o700))
+				require.NoError(t, os.WriteFile(settings, []byte(c.settings), 0o600))
+			}
+			for _, variable := range []string{"HOME", "GEMINI_CLI_HOME"} {
+				hint := modelproxy.Hint(strings.Split(c.command, " "), func(name string) (string, bool) {
+					switch name {
+					case variable:
+						return home, true
+					case c.env:
+						return "true", true
+					case "HOME":
+						return "/nowhere", true
+					}
+					return "", false
+				})
+				if !c.want {
+					assert.Empty(t, hint)
+					continue
+				}
+				assert.Contains(t, hint, settings)
+				assert.Contains(t, hint, "gemini-api-key")
+			}
+		})
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package term
+
+import "os"
+
+func inForeground(*os.File) bool { return false }
