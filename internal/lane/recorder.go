@@ -20,7 +20,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -104,7 +103,7 @@ func (r *Recorder) locked(call func()) {
 }
 
 // pending is what the store does not have. The caller holds the lock.
-func (r *Recorder) pending() *pending.Queue[*machine.Entry] { return &r.run.Machine().Pending }
+func (r *Recorder) pending() *machine.Pending { return &r.run.Machine().Pending }
 
 // Ending is the end that is being recorded, nil if none is. The caller holds the lock.
 func (r *Recorder) Ending() *Ending { return r.ending }

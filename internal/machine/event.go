@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -162,7 +161,7 @@ type Event = fold.Event
 // An Entry is what a run has to store of one decision, all of it or nothing: a directive, a warning, a pause. It waits
 // from the decision on until the store has it. The host is told of its Notice once that was tried.
 type Entry struct {
-	pending.State
+	State
 	Notice *Notice        // nil if the host is told of nothing
 	make   func() []Event // makes the events when they are needed first; nil if they are there
 	events []Event

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -15,7 +14,7 @@ type Hold struct {
 	closed bool
 	// pause is how it stops the wall clock, nil if it does not.
 	pause   *verdict.Pause
-	opening *pending.State // of the pause; nil if another process opened it
+	opening *State // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored bool
 	outer    *Hold // the same on the run around a layer
@@ -194,7 +193,7 @@ func (n *Node) standWith(session *Node, s verdict.Signal) {
 }
 
 // recordRelease ends the pause of a hold that was closed just now, and has that recorded, if events tell of it.
-func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *pending.State) {
+func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *State) {
 	var replaced []string
 	if n.more != nil {
 		replaced = n.more.given.take(func(g *given) bool { return g.on.Limit == string(verdict.Hold) && g.hold == id })

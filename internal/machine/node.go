@@ -7,7 +7,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/ordered"
-	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -22,7 +21,7 @@ type Node struct {
 	// Account is what the run has used, nil while nothing is counted.
 	Account *ledger.Account
 	// Pending is what the store does not have yet.
-	Pending pending.Queue[*Entry]
+	Pending Pending
 
 	tree  *Tree
 	outer *Node // the run around a layer
