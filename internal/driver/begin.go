@@ -59,7 +59,7 @@ func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
 	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: window})
 	r.news = nil // who finds a stop is told by New
 	t.mu.Unlock()
-	k.doAside(t)
+	k.doAside()
 }
 
 // Start arms a session that is attached and has not fired, and fires it if it is late. It returns when it began.

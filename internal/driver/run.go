@@ -198,7 +198,7 @@ func (r *Run) RemainingAt(now time.Time) time.Duration {
 // Step takes an input of which nobody waits for what it asks for.
 func (r *Run) Step(in *machine.Input) machine.Result {
 	k := r.Tree.Step(r, in)
-	k.doAside(r.Tree)
+	k.doAside()
 	return in.Result
 }
 

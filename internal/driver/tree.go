@@ -121,7 +121,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.machine.Room = nil
 	rooms.Put(room)
 	shared.Unlock()
-	k.At, k.Stop, k.Ending = now.Wall, r.Stop(), r.Record.Ending()
+	k.tree, k.At, k.Stop, k.Ending = t, now.Wall, r.Stop(), r.Record.Ending()
 	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || t.Shares()
 }
 
@@ -328,7 +328,7 @@ func (t *Tree) ringOne() {
 		lane.CarryAll(k.record, clocks.Now(t.Clock))
 		k.record = nil
 	}
-	k.doAside(t)
+	k.doAside()
 }
 
 // ringSize is how many sessions ring together at the most.
@@ -342,7 +342,7 @@ func RingAll(due []*Tree) {
 		for i, t := range some {
 			all[i] = t.ring()
 		}
-		doTogether(all, some)
+		doTogether(all)
 	}
 }
 

@@ -19,6 +19,7 @@ type Work struct {
 	Stop   error
 	Ending *lane.Ending
 
+	tree   *Tree
 	record []*lane.Recorder // of runs that have something to record
 	later  []*lane.Recorder // whose store is to be asked again later
 	again  []func()         // ends work that is to be begun again
@@ -53,21 +54,22 @@ func (k *Work) endAll(works []*Dependent, cause error) {
 }
 
 // doTogether does the work of several sessions on other goroutines.
-func doTogether(all []Work, of []*Tree) {
+func doTogether(all []Work) {
 	var asks []*asking
 	var record []*lane.Recorder
 	for i := range all {
 		k := &all[i]
 		asks, record = append(asks, k.asks...), append(record, k.record...)
 		k.asks, k.record = nil, nil
-		k.doAside(of[i])
+		k.doAside()
 	}
 	lane.Enqueue(record...)
 	askTogether(asks)
 }
 
 // doAside does the work on other goroutines.
-func (k *Work) doAside(t *Tree) {
+func (k *Work) doAside() {
+	t := k.tree
 	k.askAside(t)
 	k.endWorks()
 	lane.Enqueue(k.record...)
@@ -84,7 +86,7 @@ func (k *Work) askAside(t *Tree) {
 	}
 	var then func(Work)
 	if !t.Inline {
-		then = func(k Work) { k.doAside(t) }
+		then = func(k Work) { k.doAside() }
 	}
 	for _, one := range k.asks {
 		one.ask(then)
@@ -242,7 +244,7 @@ func (a *asking) ask(then func(Work)) {
 	r := a.r
 	if r.Step(&machine.Input{Kind: machine.Asked, Inquiry: a.inquiry}).Done { // its end was decided meanwhile
 		if then != nil {
-			then(Work{})
+			then(Work{tree: r.Tree})
 		}
 		return
 	}
@@ -273,7 +275,7 @@ func (a *asking) answer(busy bool, then func(Work)) (awaited bool) {
 	if in.Done {
 		then(k)
 	} else {
-		k.doAside(a.r.Tree)
+		k.doAside()
 	}
 	return in.Done
 }
@@ -296,22 +298,8 @@ const togetherAfter = 5 * time.Millisecond
 // askTogether asks the hosts of runs that the timer found silent at one moment. What the answers come to is carried out
 // together again: at once when all have answered, and soon where one takes its time. It does not block.
 func askTogether(asks []*asking) {
-	answered := gather.New(len(asks), togetherAfter, doAnswered)
+	answered := gather.New(len(asks), togetherAfter, doTogether)
 	for _, one := range asks {
-		one.ask(func(k Work) { answered.Add(answer{k, one.r.Tree}) })
+		one.ask(answered.Add)
 	}
-}
-
-// An answer is what the answer of a session's host came to.
-type answer struct {
-	work Work
-	of   *Tree
-}
-
-func doAnswered(answers []answer) {
-	all, of := make([]Work, len(answers)), make([]*Tree, len(answers))
-	for i := range answers {
-		all[i], of[i] = answers[i].work, answers[i].of
-	}
-	doTogether(all, of)
 }
