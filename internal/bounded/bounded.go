@@ -43,13 +43,8 @@ func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 	done := make(chan result[T], 1)
 	go func() {
 		r := result[T]{err: ErrExited}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = &PanicError{p, debug.Stack()}
-			}
-			done <- r
-		}()
-		r.value, r.err = call()
+		defer func() { done <- r }()
+		r.value, r.err = Here(call)
 	}()
 	select {
 	case r := <-done:
@@ -68,12 +63,10 @@ func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 // Here makes the call on the caller's goroutine, which waits for it as long as it takes. Panics are errors as with
 // [Do].
 func Here[T any](call func() (T, error)) (value T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{p, debug.Stack()}
-		}
-	}()
-	return call()
+	if p := Guard(func() { value, err = call() }); p != nil {
+		err = p
+	}
+	return value, err
 }
 
 // Guard makes a call of the host's on the caller's goroutine, and returns its panic, nil for none.

@@ -29,7 +29,6 @@ func (r *Run) newsOf() *news {
 	return r.news
 }
 
-// takeNews takes what the host is to be told, nil for nothing.
 func (r *Run) takeNews() (n *news) {
 	r.Locked(func() { n, r.news = r.news, nil })
 	return n

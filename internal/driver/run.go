@@ -345,7 +345,6 @@ func (r *Run) Adopt(found *fold.Window, began time.Time) (stop error, adopted bo
 	return k.Stop, in.Done && !found.Complete()
 }
 
-// end ends the context of a run. The caller holds the lock.
 func (r *Run) end(e *machine.Effect, k *Work) {
 	cause := e.Cause
 	switch {

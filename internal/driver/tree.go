@@ -139,7 +139,6 @@ func (t *Tree) Shared() Shared {
 	return unshared{}
 }
 
-// tracing reports whether a signal waits to be told.
 func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
 
 // DeliverTrace tells the host of signals. The caller holds no lock.
@@ -309,7 +308,6 @@ func (t *Tree) StopTimer() {
 	t.timer.Stop()
 }
 
-// ring has the timer look at the runs that are due.
 func (t *Tree) ring() Work {
 	parent := t.parentEnd()
 	t.mu.Lock()

@@ -28,7 +28,6 @@ type Work struct {
 	behind bool             // the store lacks something of the run, or the host was not told of something
 }
 
-// nothing reports that there is nothing to do.
 func (k *Work) nothing() bool {
 	return len(k.record)+len(k.later)+len(k.again)+len(k.asks)+len(k.left) == 0
 }
@@ -46,7 +45,6 @@ func (k *Work) recordOf(r *Run) {
 	}
 }
 
-// endAll has work ended that is to be begun again.
 func (k *Work) endAll(works []*Dependent, cause error) {
 	for _, one := range works {
 		k.again = append(k.again, func() { one.cancel(cause) })
@@ -124,7 +122,6 @@ func (k *Work) Pass(t *Tree, began time.Time) {
 	}
 }
 
-// endWorks ends the work that is to be begun again.
 func (k *Work) endWorks() {
 	for _, end := range k.again {
 		end()

@@ -262,8 +262,6 @@ func (w *Window) apart(at time.Duration) time.Duration {
 	}
 }
 
-// end is when a pause that was closed did end.
 func (p pause) end() time.Duration { return min(p.Released, verdict.Sum(p.Opened, p.Cap)) }
 
-// over reports whether the pause had ended by then.
 func (p pause) over(by time.Duration) bool { return p.Closed && p.end() <= by }

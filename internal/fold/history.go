@@ -90,7 +90,6 @@ func (h *History) add(e *Event) {
 	p.applyTo(h, h.window(start), e)
 }
 
-// window is the one that began then.
 func (h *History) window(startedAt time.Time) *Window {
 	w := h.windows[startedAt]
 	if w == nil {

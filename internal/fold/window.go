@@ -132,7 +132,6 @@ func (w *Window) Standing() iter.Seq2[string, Directive] {
 	}
 }
 
-// reset notes directives that do not count any more, as the event says.
 func (w *Window) reset(ids []string, e *Event) {
 	if w.resets == nil && len(ids) > 0 {
 		w.resets = map[string]time.Time{}
@@ -154,7 +153,6 @@ type pause struct {
 	opened bool
 }
 
-// setPause notes what is known of the one whose opening has the ID.
 func (w *Window) setPause(id string, p pause) {
 	if w.pauses == nil {
 		w.pauses = map[string]pause{}

@@ -49,7 +49,6 @@ func CheckpointAll(ctx context.Context, p *Place, of ...*Journal) {
 	}
 }
 
-// write implements [checkpoints].
 func (checkpointing) write(ctx context.Context, p *Place, of ...*Journal) {
 	if !p.Store.Transacts() {
 		for _, j := range of {
@@ -182,7 +181,6 @@ func (j *Journal) newBase(startedAt time.Time) *fold.Base {
 // staleBase is how old what a process knows may be before it asks for a checkpoint of another one.
 const staleBase = 2 * time.Hour
 
-// newest implements [checkpoints].
 func (checkpointing) newest(ctx context.Context, j *Journal) (*fold.Base, error) {
 	base, until := j.base(), j.name.StartedAt
 	if base != nil {
@@ -203,7 +201,6 @@ func (checkpointing) newest(ctx context.Context, j *Journal) (*fold.Base, error)
 	return newer, nil
 }
 
-// foldIn implements [checkpoints].
 func (checkpointing) foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event) {
 	if base == nil {
 		base = j.newBase(first)
@@ -220,7 +217,7 @@ func (j *Journal) readCheckpoint(
 ) (*fold.Base, error) {
 	before := NewestTime
 	for range maxOlder {
-		last := lastCheckpoint(events, before)
+		last := lastOf(events, before)
 		if last == nil || last.Type == record.EventResume { // one before it is of another window
 			return nil, nil
 		}
@@ -242,9 +239,9 @@ func (j *Journal) readCheckpoint(
 // from end to end.
 var checkpointKinds = append([]string{record.EventCheckpoint}, endKinds...)
 
-// lastCheckpoint returns the last of the ordered events before that time which is of one of checkpointKinds, nil if
-// there is none.
-func lastCheckpoint(events []fold.Event, before time.Time) *fold.Event {
+// lastOf returns the last of the ordered events before that time which is of one of checkpointKinds, nil if there is
+// none.
+func lastOf(events []fold.Event, before time.Time) *fold.Event {
 	for i := range slices.Backward(events) {
 		if slices.Contains(checkpointKinds, events[i].Type) && events[i].Timestamp.Before(before) {
 			return &events[i]

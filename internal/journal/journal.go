@@ -137,7 +137,6 @@ func (j *Journal) base() (base *fold.Base) {
 	return base
 }
 
-// learn has the process go on from the base, after it has read that many events more than a checkpoint has.
 func (j *Journal) learn(b *fold.Base, news int) {
 	j.known().locked(func(k *known) { k.base, k.news = b, k.news+news })
 }

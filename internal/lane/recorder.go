@@ -156,7 +156,6 @@ func (r *Recorder) Waiting() (waits bool) {
 	return waits
 }
 
-// missing are the entries that the store does not have, with their events.
 func (r *Recorder) missing() (missing []*machine.Entry, events []fold.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
@@ -189,13 +188,11 @@ func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
 	return events
 }
 
-// missingPauses are the events of pauses that the store does not have, in their order.
 func (r *Recorder) missingPauses() (events []fold.Event) {
 	r.locked(func() { events = r.eventsOf(r.pending().Pauses()) })
 	return events
 }
 
-// stored notes that the store has the entries.
 func (r *Recorder) stored(entries []*machine.Entry) {
 	r.locked(func() { r.settle(entries) })
 }

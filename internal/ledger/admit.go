@@ -110,7 +110,6 @@ func (a *Account) Admit(c *Call, o *Outcome) {
 
 func (o *Outcome) flawed(flaw string) { o.Did, o.Why = Flawed, &Why{Flaw: flaw} }
 
-// admitAround charges the run and those around it, or none of them.
 func (a *Account) admitAround(c *Call, o *Outcome) bool {
 	for one := a; one != nil; one = one.outer {
 		if !one.admit(c, o) {
@@ -152,7 +151,6 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 	return true
 }
 
-// refuse notes that the call does not fit in a limit.
 func (a *Account) refuse(i int, c *Call, o *Outcome) {
 	if !c.noted { // before the store was asked
 		a.Spend.Counts[i].Refused++
@@ -198,7 +196,6 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 	return true
 }
 
-// undo takes back what was drawn.
 func (a *Account) undo(parts []*Window, use *verdict.Use) {
 	for i, part := range parts {
 		if need := a.sources[i].need(use); need != (verdict.Counts{}) {
@@ -310,7 +307,6 @@ type keyed struct {
 	most verdict.Use
 }
 
-// keyOf is the key of a call of an account.
 func (l *Ledger) keyOf(a *Account, text string) key {
 	if a.number == 0 {
 		l.accounts++

@@ -93,7 +93,6 @@ type ID struct {
 // Serial tells the charge from the others of its ledger.
 func (id ID) Serial() int { return int(id.gen)<<24 | id.at } //nolint:gosec // a number of open charges
 
-// open makes the charge of what was drawn.
 func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
 	if len(l.free) == 0 {
 		l.charges = append(l.charges, charge{})
@@ -112,7 +111,6 @@ func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
 	}
 }
 
-// find returns the charge if it is open.
 func (l *Ledger) find(id ID) *charge {
 	if one := &l.charges[id.at]; one.gen == id.gen && one.of != nil {
 		return one
@@ -120,7 +118,6 @@ func (l *Ledger) find(id ID) *charge {
 	return nil
 }
 
-// end ends an open charge.
 func (l *Ledger) end(id ID) {
 	one := &l.charges[id.at]
 	one.of, one.key = nil, ""

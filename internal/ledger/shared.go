@@ -39,7 +39,6 @@ func (s *Shared) Turn(now time.Duration) {
 	}
 }
 
-// leave leaves the current window.
 func (s *Shared) leave() {
 	s.over = append(s.over, s.current)
 	s.current, s.charged = nil, verdict.Counts{}
@@ -192,12 +191,10 @@ type held struct {
 // maxSlices is how many slices of a window can be given back. A new one is taken when the others are used up.
 const maxSlices = 1024
 
-// isOver reports whether there is a window, and it is over.
 func (w *Window) isOver(now time.Duration) bool {
 	return w != nil && w.ends != verdict.Never && now >= w.ends
 }
 
-// add adds a slice.
 func (w *Window) add(id string, granted *verdict.Counts) {
 	if len(w.slices) == maxSlices {
 		w.slices = append(w.slices[:0], w.slices[1:]...)
@@ -213,7 +210,6 @@ type Return struct {
 	Unused verdict.Counts
 }
 
-// returns is what is left of the slices.
 func (w *Window) returns() (all []Return) {
 	left := w.left.counts()
 	for _, s := range w.slices {

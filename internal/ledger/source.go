@@ -26,7 +26,6 @@ func (l *Ledger) AddSource(shared *Shared, scope, tool string) {
 	l.session.sources = append(l.session.sources, s)
 }
 
-// need is how much of a use the source is for.
 func (s *source) need(use *verdict.Use) (need verdict.Counts) {
 	if s.tool != "" && s.tool != use.Tool {
 		return need
@@ -189,7 +188,6 @@ func (a *Account) resize(c *Call, s *source, o *Outcome) bool {
 // for all of it would have others wait that are as good as done.
 const enough = 4
 
-// holds reports whether the call waits.
 func (r *Range) holds(now, free int64, o *Outcome) bool {
 	switch {
 	case !r.Waits || now >= free:

@@ -18,7 +18,6 @@ type Moment struct {
 	Budget time.Duration // the length of the wall clock, with its extensions
 }
 
-// event returns an event of this moment.
 func (m Moment) event(kind, name string, payload any) Event {
 	return m.Event(kind, m.At, name, payload)
 }
@@ -84,7 +83,6 @@ func (m Moment) warning(o *Notice) Event {
 	})
 }
 
-// progress says that there was some which put ladders back.
 func (m Moment) progress(resets []string) Event {
 	return m.event(record.EventProgress, "", record.Progress{
 		SessionStartedAt: record.Stamp(m.StartedAt), ProgressedAt: record.Stamp(m.At), Resets: resets, Parent: m.Parent,
@@ -92,7 +90,6 @@ func (m Moment) progress(resets []string) Event {
 	})
 }
 
-// hold says that a hold stops the wall clock.
 func (m Moment) hold(key, layer string, p *verdict.Pause) Event {
 	e := m.event(record.EventHold, "", record.Hold{
 		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), OpenedAt: record.Stamp(m.At),
@@ -223,7 +220,6 @@ func (o *Notice) Directive() bool { return o.Verdict.Action != verdict.Warn }
 // Observed tells a cancel that is recorded and not carried out.
 func (o *Notice) Observed() bool { return o.Verdict.Action == verdict.Cancel }
 
-// begins reports whether work is begun again at it.
 func (o *Notice) begins() bool {
 	return o.Verdict.Directive == verdict.DirectRetry || o.Verdict.Directive == verdict.DirectUnstick
 }

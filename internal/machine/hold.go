@@ -76,7 +76,6 @@ func (n *Node) openAround(in *Input) {
 	}
 }
 
-// hold opens a hold on this run alone.
 func (n *Node) hold(h *Hold, limits verdict.HoldLimits) {
 	s := verdict.Signal{
 		Kind: verdict.SignalHold, Key: h.id.Key, Serial: h.id.Serial, Length: limits.Cap, Idle: limits.Idle,
@@ -101,7 +100,6 @@ func (n *Node) release(h *Hold) (open bool) {
 	return open
 }
 
-// closeHold closes a hold of this run alone.
 func (n *Node) closeHold(h *Hold) {
 	h.closed = true
 	n.take(signal(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial}))

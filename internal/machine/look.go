@@ -87,7 +87,6 @@ func (n *Node) resetLadders() {
 	}
 }
 
-// record has an entry recorded.
 func (n *Node) record(e *Entry) {
 	n.Draw()
 	n.Pending.Put(e)
@@ -133,7 +132,6 @@ func (s *standing) take(done func(*given) bool) (ids []string) {
 	return ids
 }
 
-// rungOf is where a ladder stands.
 func (s standing) rungOf(on fold.Key) (rung int) {
 	for i := range s {
 		if s[i].on == on {

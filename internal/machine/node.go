@@ -68,7 +68,6 @@ func (m *more) takeLeft(key string) (all []fold.Pause) {
 	return all
 }
 
-// rungOf is where a ladder stands.
 func (m *more) rungOf(on fold.Key) int {
 	if m == nil {
 		return 0
@@ -158,7 +157,6 @@ func (n *Node) Silence(now Now) (silence time.Duration, signalled bool) {
 	return verdict.Silence(n.seen, n.At(now.At)), verdict.Signalled(n.seen)
 }
 
-// takePulse brings the signs of life into the decision.
 func (n *Node) takePulse(now *Now) {
 	pulse := n.Pulse.Load()
 	if pulse != nil && now.Machine {

@@ -95,7 +95,6 @@ func (q *Pending) PutSpare(e *Entry) (dropped []*Entry) {
 	return dropped
 }
 
-// spare is how many entries are.
 func (q *Pending) spare() int {
 	if at := slices.IndexFunc(q.entries, func(e *Entry) bool { return !e.spare }); at >= 0 {
 		return at

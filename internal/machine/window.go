@@ -116,7 +116,6 @@ func LimitOf(s *verdict.Spend, key fold.Key) int {
 	return -1
 }
 
-// givenTo is how much a counted limit was given so far.
 func givenTo(s *verdict.Spend, limit *record.Spend) int64 {
 	if limit != nil {
 		if i := LimitOf(s, fold.CountKey(limit.Limit, limit.Tool, limit.Scope)); i >= 0 {

@@ -42,11 +42,7 @@ type Number int64
 
 // UnmarshalJSON reads a number, or a string that holds one.
 func (n *Number) UnmarshalJSON(text []byte) error {
-	var quoted string
-	if json.Unmarshal(text, &quoted) != nil {
-		quoted = string(text)
-	}
-	if whole, err := strconv.ParseInt(quoted, 10, 64); err == nil {
+	if whole, err := strconv.ParseInt(unquoted(text), 10, 64); err == nil {
 		*n = Number(whole)
 		return nil
 	}
@@ -61,16 +57,20 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+func unquoted(text []byte) string {
+	var quoted string
+	if json.Unmarshal(text, &quoted) != nil {
+		return string(text)
+	}
+	return quoted
+}
+
 // number reads a number, or a string that holds one. Null is zero.
 func number(text []byte) (float64, error) {
 	if bytes.Equal(text, []byte("null")) {
 		return 0, nil
 	}
-	var quoted string
-	if json.Unmarshal(text, &quoted) != nil {
-		quoted = string(text)
-	}
-	n, err := strconv.ParseFloat(quoted, 64)
+	n, err := strconv.ParseFloat(unquoted(text), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, fmt.Errorf("%s is not a number", text)
 	}

@@ -72,7 +72,6 @@ func (p *Pause) ended(told Pause) bool {
 	return true
 }
 
-// indexFrom brings the index up to date from a place on.
 func (p *Pauses) indexFrom(from int) {
 	if p.index == nil {
 		p.index = map[string]int{}
@@ -216,7 +215,6 @@ func PausedBefore(all []Pause, now time.Duration) time.Duration {
 	return new(Pauses).With(all).Before(now)
 }
 
-// worked returns what the wall clock shows at the instant now.
 func (s *Snapshot) worked(now time.Duration) time.Duration { return now - s.pauses().Before(now) }
 
 func (s *Snapshot) pauses() *Pauses {

@@ -179,7 +179,6 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 // Void takes back an admission of which nothing was used.
 func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
 
-// void takes it back in the first limits.
 func (s *Spend) void(most *Use, first int) {
 	for i := range first {
 		if limit := &s.Limits[i]; limit.Kind.adds() {

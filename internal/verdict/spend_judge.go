@@ -94,7 +94,6 @@ func (v *Verdict) wrapUp(c *Count, l *CountLimit) bool {
 	return due
 }
 
-// apply records what a verdict gave.
 func (s *Spend) apply(v Verdict, now time.Duration) {
 	c := &s.Counts[v.Count.Index]
 	c.quiet, c.opened = 0, 0

@@ -16,7 +16,6 @@ type timer struct {
 // expiresAt returns the first instant at which more than the allowed time is used.
 func (s *timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))) }
 
-// verdict returns the verdict for an expired timer.
 func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
@@ -29,7 +28,6 @@ func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	return v
 }
 
-// earliest returns the timer that expires first.
 func earliest(limits *Limits, seen *Snapshot) timer {
 	first := wallClock(limits, seen)
 	sooner := func(s timer) {
