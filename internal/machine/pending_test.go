@@ -112,9 +112,9 @@ func TestDropped(t *testing.T) {
 		var l line
 		l.fill(machine.MaxPending)
 		for n := range machine.MaxSpare {
-			require.Empty(t, l.PutSpare(l.numbered(&entry{}, -n - 1)))
+			require.Empty(t, l.PutSpare(l.numbered(&entry{}, -n-1)))
 		}
-		dropped := l.PutSpare(l.numbered(&entry{}, -machine.MaxSpare - 1))
+		dropped := l.PutSpare(l.numbered(&entry{}, -machine.MaxSpare-1))
 		require.Equal(t, []int{-1}, l.numbers(dropped))
 		require.ErrorIs(t, dropped[0].Err(), machine.ErrSpareDropped)
 		require.Equal(t, -2, l.number[l.All()[0]])
