@@ -115,7 +115,7 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 		}
 		all = append(all, handle.Spend{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
-			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Refusals(i),
+			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Counts[i].Refused,
 			Reserve: limit.Reserve, WarnAt: limit.WarnAt,
 		})
 	}

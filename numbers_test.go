@@ -77,7 +77,7 @@ func TestDocumentedBounds(t *testing.T) {
 			"notifications", "tried again after 5 seconds, then 10, 20, up to an hour, less up to a fifth", "notify/round.go",
 			"firstPause, longestPause = 5 * time.Second, time.Hour",
 		},
-		{"operations-alerts", "at least three leases and a third of all", "internal/verdict/lease.go", "fleet = 3 partOfAll = 3"},
+		{"operations-alerts", "at least three leases and a third of all", "internal/verdict/session.go", "fleet = 3 partOfAll = 3"},
 		{"sessions", "more than 64 such rows", "session/lease.go", "const MaxBehind = 64"},
 		{"spend", "the last 1,024", "internal/ledger/keys.go", "const maxSettled = 1024"},
 		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},

@@ -9,10 +9,11 @@
 package alarm
 
 import (
-	"container/heap"
+	"math"
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/uptime"
 )
 
@@ -23,8 +24,7 @@ const CheckInterval = time.Minute
 // use. An Item must not be copied after its first use, and must be used with one queue only.
 type Item[T any] struct {
 	Owner *T
-	due   time.Duration
-	index int // in the heap, from 1; 0 means not in it
+	due   ordered.Due[*T]
 }
 
 // A Queue fires items when they are due. It is safe for concurrent use.
@@ -33,7 +33,7 @@ type Queue[T any] struct {
 	readSlept func() time.Duration
 	base      time.Time
 	mu        sync.Mutex
-	items     itemHeap[T]
+	items     ordered.Heap[*T]
 	timer     *time.Timer
 	timerDue  time.Duration // 0 if the timer is not set
 	slept     time.Duration
@@ -64,54 +64,37 @@ func (s *Shared[T]) Queue(notify func(due []*T)) *Queue[T] {
 	return s.queue
 }
 
-// Set makes the item due after d, and replaces its former deadline. If d is zero or less, it fires at once.
-func (q *Queue[T]) Set(item *Item[T], d time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Since(q.base)
-	q.set(item, dueAfter(now, d), now)
-}
-
-// Within makes the item due after d at the latest: one that is due earlier stays as it is.
+// Within makes the item due after d at the latest: one that is due earlier stays as it is. If d is zero or less, it
+// fires at once.
 func (q *Queue[T]) Within(item *Item[T], d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Since(q.base)
-	if due := dueAfter(now, d); item.index == 0 || due < item.due {
-		q.set(item, due, now)
+	item.due.Of = item.Owner
+	if q.items.Within(&item.due, dueAfter(now, d)) {
+		q.arm(now)
 	}
 }
+
+const never = time.Duration(math.MaxInt64)
 
 func dueAfter(now, d time.Duration) time.Duration {
 	if due := now + d; due >= now || d <= 0 {
 		return due
 	}
-	return 1<<63 - 1
-}
-
-func (q *Queue[T]) set(item *Item[T], due, now time.Duration) {
-	item.due = due
-	if item.index == 0 {
-		heap.Push(&q.items, item)
-	} else {
-		heap.Fix(&q.items, item.index-1)
-	}
-	q.arm(now)
+	return never
 }
 
 // Remove removes the item. It can still fire if notify is already being called.
 func (q *Queue[T]) Remove(item *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if item.index == 0 {
-		return
-	}
-	heap.Remove(&q.items, item.index-1)
+	q.items.Remove(&item.due)
 }
 
 // arm sets the timer for the earliest item, unless it is set for that time or earlier.
 func (q *Queue[T]) arm(now time.Duration) {
-	due := min(q.items[0].due, now+CheckInterval)
+	due := min(q.items.First(), now+CheckInterval)
 	if q.timerDue != 0 && q.timerDue <= due {
 		return
 	}
@@ -135,59 +118,16 @@ func (q *Queue[T]) takeDue() []*T {
 	defer q.mu.Unlock()
 	q.timerDue = 0
 	now := time.Since(q.base)
-	if q.wokeUp() {
-		return q.takeAll()
+	until, before := now, q.slept
+	if q.slept = q.readSlept(); q.slept > before {
+		until = never
 	}
 	var due []*T
-	for len(q.items) > 0 && q.items[0].due <= now {
-		due = append(due, heap.Pop(&q.items).(*Item[T]).Owner)
+	for item := q.items.Take(until); item != nil; item = q.items.Take(until) {
+		due = append(due, item.Of)
 	}
-	if len(q.items) > 0 {
+	if len(q.items.All()) > 0 {
 		q.arm(now)
 	}
 	return due
-}
-
-func (q *Queue[T]) wokeUp() bool {
-	before := q.slept
-	q.slept = q.readSlept()
-	return q.slept > before
-}
-
-func (q *Queue[T]) takeAll() []*T {
-	all := make([]*T, len(q.items))
-	for i, item := range q.items {
-		item.index = 0
-		all[i] = item.Owner
-	}
-	q.items = nil
-	return all
-}
-
-// An itemHeap holds a queue's items, earliest first.
-type itemHeap[T any] []*Item[T]
-
-func (p itemHeap[T]) Len() int           { return len(p) }
-func (p itemHeap[T]) Less(i, j int) bool { return p[i].due < p[j].due }
-
-func (p itemHeap[T]) Swap(i, j int) {
-	p[i], p[j] = p[j], p[i]
-	p[i].index, p[j].index = i+1, j+1
-}
-
-// Push implements [heap.Interface].
-func (p *itemHeap[T]) Push(item any) {
-	it := item.(*Item[T])
-	*p = append(*p, it)
-	it.index = len(*p)
-}
-
-// Pop implements [heap.Interface].
-func (p *itemHeap[T]) Pop() any {
-	end := len(*p) - 1
-	it := (*p)[end]
-	(*p)[end] = nil
-	*p = (*p)[:end]
-	it.index = 0
-	return it
 }

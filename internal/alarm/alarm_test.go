@@ -81,28 +81,18 @@ func TestQueue(t *testing.T) {
 	t.Run("items fire when they are due, earliest first", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			for name, d := range []time.Duration{3 * time.Hour, time.Second, time.Hour, 0} {
-				q.Set(&newOwner(name).Item, d)
+				q.Within(&newOwner(name).Item, d)
 			}
 			require.Equal(t, []firing{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4*time.Hour))
-		})
-	})
-	t.Run("setting an item again replaces its deadline", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
-			sooner, later := newOwner(1), newOwner(2)
-			q.Set(&sooner.Item, time.Hour)
-			q.Set(&later.Item, time.Minute)
-			q.Set(&sooner.Item, time.Second)
-			q.Set(&later.Item, 2*time.Minute)
-			require.Equal(t, []firing{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
 	t.Run("within a time an item fires then at the latest, and keeps an earlier deadline", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			fresh, sooner, later := newOwner(1), newOwner(2), newOwner(3)
 			q.Within(&fresh.Item, time.Second)
-			q.Set(&sooner.Item, time.Hour)
+			q.Within(&sooner.Item, time.Hour)
 			q.Within(&sooner.Item, time.Minute)
-			q.Set(&later.Item, 2*time.Minute)
+			q.Within(&later.Item, 2*time.Minute)
 			q.Within(&later.Item, time.Hour)
 			require.Equal(t, []firing{{1, time.Second}, {2, time.Minute}, {3, 2 * time.Minute}}, b.wait(2*time.Hour))
 			q.Within(&later.Item, time.Second)
@@ -112,21 +102,21 @@ func TestQueue(t *testing.T) {
 	t.Run("a removed item does not fire, and the timer of an empty queue is not set again", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
-			q.Set(&one.Item, time.Second)
-			q.Set(&other.Item, 2*time.Second)
+			q.Within(&one.Item, time.Second)
+			q.Within(&other.Item, 2*time.Second)
 			q.Remove(&one.Item)
 			q.Remove(&one.Item)
 			q.Remove(&other.Item)
 			require.Empty(t, b.wait(time.Hour))
-			q.Set(&one.Item, time.Second)
+			q.Within(&one.Item, time.Second)
 			require.Len(t, b.wait(time.Hour), 1)
 		})
 	})
 	t.Run("after the machine slept all items fire within a minute, once", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
-			q.Set(&one.Item, time.Hour)
-			q.Set(&other.Item, 2*time.Hour)
+			q.Within(&one.Item, time.Hour)
+			q.Within(&other.Item, 2*time.Hour)
 			require.Empty(t, b.wait(90*time.Second))
 			b.sleep(8 * time.Hour)
 			require.Equal(t, []firing{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
@@ -136,7 +126,7 @@ func TestQueue(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			o := newOwner(1)
 			time.Sleep(time.Second)
-			q.Set(&o.Item, 1<<63-1)
+			q.Within(&o.Item, 1<<63-1)
 			require.Empty(t, b.wait(1000*time.Hour))
 			q.Remove(&o.Item)
 		})
@@ -160,13 +150,9 @@ func TestQueueModel(t *testing.T) {
 					delete(due, i)
 					continue
 				}
-				if before, set := due[i]; rng.IntN(2) == 0 {
-					q.Within(&owners[i].Item, d)
-					if set {
-						d = min(d, before)
-					}
-				} else {
-					q.Set(&owners[i].Item, d)
+				q.Within(&owners[i].Item, d)
+				if before, set := due[i]; set {
+					d = min(d, before)
 				}
 				due[i] = d
 			}
@@ -187,6 +173,6 @@ func TestShared(t *testing.T) {
 	q := shared.Queue(func(due []*owner) { fired <- due })
 	require.Same(t, q, shared.Queue(nil), "there is one")
 	one := newOwner(1)
-	q.Set(&one.Item, 0)
+	q.Within(&one.Item, 0)
 	require.Equal(t, []*owner{one}, <-fired)
 }

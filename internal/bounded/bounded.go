@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // The errors of [Do], besides those of the call.
@@ -42,13 +43,8 @@ func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 	done := make(chan result[T], 1)
 	go func() {
 		r := result[T]{err: ErrExited}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = &PanicError{p, debug.Stack()}
-			}
-			done <- r
-		}()
-		r.value, r.err = call()
+		defer func() { done <- r }()
+		r.value, r.err = Here(call)
 	}()
 	select {
 	case r := <-done:
@@ -67,10 +63,92 @@ func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 // Here makes the call on the caller's goroutine, which waits for it as long as it takes. Panics are errors as with
 // [Do].
 func Here[T any](call func() (T, error)) (value T, err error) {
+	if p := Guard(func() { value, err = call() }); p != nil {
+		err = p
+	}
+	return value, err
+}
+
+// Guard makes a call of the host's on the caller's goroutine, and returns its panic, nil for none.
+func Guard(call func()) (p *PanicError) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{p, debug.Stack()}
+		if value := recover(); value != nil {
+			p = &PanicError{value, debug.Stack()}
 		}
 	}()
-	return call()
+	call()
+	return nil
 }
+
+// Quietly makes a call of the host's log. If that panics there is nobody to tell, and the process must not end for it.
+func Quietly(log func()) { _ = Guard(log) }
+
+// Each makes the call for every element, also if one of them ends this goroutine.
+func Each[T any](all []T, call func(T)) {
+	if len(all) == 0 {
+		return
+	}
+	defer Each(all[1:], call)
+	call(all[0])
+}
+
+// Aside makes a call that may block, or end its goroutine, on another one. It returns a channel that is closed when the
+// call has ended.
+func Aside(call func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	return done
+}
+
+// Lateness is how long a call has to return after its context ended, before [Within] and [Until] give up waiting for
+// it.
+const Lateness = time.Second
+
+// Within makes a call whose context ends after limit, as [Do] does, and gives up waiting for it [Lateness] after its
+// context has ended.
+func Within[T any](ctx context.Context, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return Until(ctx, call)
+}
+
+// Until is Within for a call that goes on until its context ends.
+func Until[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	wait, stop := endLater(ctx, Lateness)
+	defer stop()
+	return Do(wait, func() (T, error) { return call(ctx) })
+}
+
+// endLater returns a context that ends a delay after ctx did, with the cause of ctx.
+func endLater(ctx context.Context, delay time.Duration) (later context.Context, stop func()) {
+	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	unregister := context.AfterFunc(ctx, func() {
+		time.AfterFunc(delay, func() { end(context.Cause(ctx)) })
+	})
+	return later, func() {
+		unregister()
+		end(nil)
+	}
+}
+
+// Cause is why a context has ended. errors.Is finds the context's own error in it, also where the cause does not wrap
+// that.
+func Cause(ctx context.Context) error {
+	cause, err := context.Cause(ctx), ctx.Err()
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return &causedEnd{cause, err}
+}
+
+// A causedEnd is the end of a context for a cause that does not say that it is one.
+type causedEnd struct{ cause, err error }
+
+// Error is the text of the cause.
+func (e *causedEnd) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause and the context's error.
+func (e *causedEnd) Unwrap() []error { return []error{e.cause, e.err} }

@@ -3,6 +3,7 @@ package clocks
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -50,3 +51,7 @@ func WithTimeout(parent context.Context, c clock.Clock, d time.Duration) (contex
 
 // Text is a time as errors show it.
 func Text(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Spread returns a random length, at least 0 and less than most: for processes that are not to do something all at the
+// same time. The simulation of the fleet sets it once, before its first test, so that a seed gives the same run again.
+var Spread = rand.N[time.Duration]

@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -31,7 +34,7 @@ func (r *Run) InitLayer(ctx context.Context, around *Run, host Host, name machin
 
 func (r *Run) init(t *Tree, host Host, name machine.Name) {
 	r.Tree, r.host, r.Node.Name = t, host, name
-	r.Record.Open(&t.Place, (*carried)(r))
+	r.Record.Open(&t.Place, r)
 }
 
 // Discard ends the context of a run that is not begun.
@@ -56,7 +59,7 @@ func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
 	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: window})
 	r.news = nil // who finds a stop is told by New
 	t.mu.Unlock()
-	k.doAside(t)
+	k.doAside()
 }
 
 // Start arms a session that is attached and has not fired, and fires it if it is late. It returns when it began.
@@ -109,8 +112,118 @@ func (t *Tree) followParent() {
 	}
 }
 
+// CheckParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
+// because whoever looks at a context may hold locks, such as that of another session.
+func (r *Run) CheckParent() {
+	if r.inner.Err() == nil {
+		r.Tree.checkParent()
+	}
+}
+
+func (t *Tree) checkParent() {
+	if t.parent != nil && t.parent.Err() != nil {
+		t.session.Step(&machine.Input{Kind: machine.Parent})
+	}
+}
+
+// Err is why the run's context is done, nil if it is not. A run that its parent ended has the parent's error.
+func (r *Run) Err() error {
+	if r.CheckParent(); r.inner.Err() == nil {
+		return nil
+	}
+	for ; ; r = r.outer {
+		byParent := false
+		r.Locked(func() { byParent = r.byParent })
+		switch {
+		case !byParent:
+			return r.inner.Err()
+		case r.outer == nil:
+			return r.Tree.parent.Err()
+		}
+	}
+}
+
+// Deadline is that of the session's parent.
+func (r *Run) Deadline() (time.Time, bool) {
+	if r.Tree.parent == nil {
+		return time.Time{}, false
+	}
+	return r.Tree.parent.Deadline()
+}
+
 // Stopwatch begins to count, and returns how much real time has gone by since.
 func (t *Tree) Stopwatch() func() time.Duration {
 	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)
 	return c.elapsed
+}
+
+// glance is how often the timer looks at the clock at least: the machine may have slept.
+const glance = time.Minute
+
+// uptimeClock is what a clock of the host may have besides: a count that only goes forward and goes on while the
+// machine sleeps.
+type uptimeClock interface{ Uptime() time.Duration }
+
+// A runClock tells how much real time of a session's window has elapsed. It never runs backwards and includes the time
+// that the machine slept. On the machine's clock it is the monotonic clock plus what the machine slept; on any other it
+// is what the clock shows, without steps back.
+type runClock struct {
+	base   uptime.Mark   // the reading at which the run was attached
+	atBase time.Duration // what had elapsed by then
+	slept  time.Duration // what the machine slept since
+	last   time.Duration // what had elapsed at the last reading
+	other  *otherClock   // nil is the machine's
+}
+
+// An otherClock is the host's, which may be set.
+type otherClock struct {
+	clock.Clock
+	began time.Time
+	meter verdict.MonotonicClock
+}
+
+// newRunClock starts at now, elapsed after the window's start.
+func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClock {
+	if other == nil {
+		return runClock{base: uptime.Start(now), atBase: max(elapsed, 0), last: max(elapsed, 0)}
+	}
+	o := &otherClock{Clock: other, began: now}
+	o.meter = verdict.NewMonotonicClock(elapsed, o.reading())
+	return runClock{base: uptime.At(now), last: max(elapsed, 0), other: o}
+}
+
+// elapsedAt is what has elapsed, for who has just read the machine's clock.
+func (c *runClock) elapsedAt(now time.Time) time.Duration {
+	if c.other != nil {
+		c.last = c.other.meter.Read(c.other.reading())
+		return c.last
+	}
+	c.slept = max(c.slept, c.base.Slept(now))
+	c.last = max(c.last, c.atBase+now.Sub(c.base.Time())+c.slept)
+	return c.last
+}
+
+func (c *runClock) elapsed() time.Duration { return c.elapsedAt(time.Now()) }
+
+// offset is what had elapsed at the base, with what the machine slept since.
+func (c *runClock) offset() time.Duration { return c.atBase + c.slept }
+
+func (o *otherClock) reading() time.Duration {
+	if counter, ok := o.Clock.(uptimeClock); ok {
+		return counter.Uptime()
+	}
+	return o.Now().Sub(o.began)
+}
+
+// patience is how long a timer of the session's own may wait. Where the machine's sleep shows in the clock but not in
+// the timer, it waits no longer than until the next glance.
+func (c *runClock) patience(wait time.Duration) time.Duration {
+	counts := c.other == nil && !uptime.Exact
+	if c.other != nil {
+		_, counts = c.other.Clock.(uptimeClock)
+	}
+	if counts {
+		return min(wait, glance)
+	}
+	return wait
 }

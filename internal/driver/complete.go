@@ -78,7 +78,7 @@ func (r *Run) carryOutComplete(e *lane.Ending) error {
 		if err != nil {
 			r.Locked(func() { r.extras().failed = failedCompletes{r.failed().tries + 1, err} })
 		}
-		(*carried)(r).Conclude(e, &known, nil)
+		r.Conclude(e, &known, nil)
 	}()
 	known, err = r.Record.RecordComplete(e.Trip)
 	return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -246,3 +247,5 @@ func requireStop(t *testing.T, r *driver.Run, reason string) {
 	require.Equal(t, reason, stop.stop.Reason)
 	require.Error(t, r.Inner().Err())
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

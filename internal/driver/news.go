@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -26,7 +29,6 @@ func (r *Run) newsOf() *news {
 	return r.news
 }
 
-// takeNews takes what the host is to be told, nil for nothing.
 func (r *Run) takeNews() (n *news) {
 	r.Locked(func() { n, r.news = r.news, nil })
 	return n
@@ -97,4 +99,67 @@ func (r *Run) LogSince(began time.Time, log func()) {
 		return
 	}
 	r.Tree.Await(began, bounded.Aside(func() { bounded.Quietly(log) }))
+}
+
+// Machine implements [lane.Run].
+func (r *Run) Machine() *machine.Node { return &r.Node }
+
+// Owes implements [lane.Run].
+func (r *Run) Owes() bool { return r.outer == nil && r.Tree.Shared().Uncovered() }
+
+// Cover implements [lane.Run].
+func (r *Run) Cover() error {
+	if r.outer != nil || r.Closed() {
+		return nil
+	}
+	return r.Tree.Shared().Cover(nil)
+}
+
+// Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not
+// wait for the host.
+func (r *Run) Conclude(e *lane.Ending, known *fold.Window, err error) {
+	t := r.Tree
+	parent := t.parentEnd()
+	var k Work
+	r.Locked(func() {
+		defer close(e.Done)
+		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Window: known})
+		r.Record.End(nil)
+		n := r.newsOf()
+		n.told, n.stopErr = e.Told, err
+	})
+	k.Pass(t, clocks.Now(t.Clock))
+}
+
+// Tried implements [lane.Run].
+func (r *Run) Tried(entries []*machine.Entry) {
+	for _, e := range entries {
+		n := r.newsOf()
+		switch o := e.Notice; {
+		case o == nil:
+		case o.Directive():
+			r.host.Asked(e)
+		case r.host.Warns():
+			n.warnings = append(n.warnings, o)
+		}
+		if err, lost := e.Err(), e.Lost(); err != nil && lost != nil {
+			n.logs = append(n.logs, func() { r.LogLoss(lost, err) })
+		}
+	}
+}
+
+// Tell implements [lane.Run].
+func (r *Run) Tell(here bool) (log func()) {
+	n := r.takeNews()
+	switch {
+	case here:
+		r.tellHost(n)
+	case n == nil && !r.Tree.tracing():
+	case n != nil && len(n.warnings) > 0, r.Tree.tracing():
+		go r.tellHost(n)
+	default:
+		r.host.Deliver(false)
+		return func() { r.tellHost(n) }
+	}
+	return nil
 }

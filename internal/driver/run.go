@@ -116,8 +116,8 @@ func (r *Run) Unlock() { r.Tree.mu.Unlock() }
 // Values is a context with the values of the run's, without its end.
 func (r *Run) Values() context.Context { return context.WithoutCancel(r.inner) }
 
-// closed reports whether the host has closed the run, or one around it.
-func (r *Run) closed() bool {
+// Closed reports whether the host has closed the run, or one around it.
+func (r *Run) Closed() bool {
 	for ; r != nil; r = r.outer {
 		if r.Record.Closed() {
 			return true
@@ -198,7 +198,7 @@ func (r *Run) RemainingAt(now time.Time) time.Duration {
 // Step takes an input of which nobody waits for what it asks for.
 func (r *Run) Step(in *machine.Input) machine.Result {
 	k := r.Tree.Step(r, in)
-	k.doAside(r.Tree)
+	k.doAside()
 	return in.Result
 }
 
@@ -345,7 +345,6 @@ func (r *Run) Adopt(found *fold.Window, began time.Time) (stop error, adopted bo
 	return k.Stop, in.Done && !found.Complete()
 }
 
-// end ends the context of a run. The caller holds the lock.
 func (r *Run) end(e *machine.Effect, k *Work) {
 	cause := e.Cause
 	switch {
@@ -361,43 +360,4 @@ func (r *Run) end(e *machine.Effect, k *Work) {
 	if r.endDependents(k, cause); r.outer == nil {
 		r.Tree.disarm(k)
 	}
-}
-
-// CheckParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
-// because whoever looks at a context may hold locks, such as that of another session.
-func (r *Run) CheckParent() {
-	if r.inner.Err() == nil {
-		r.Tree.checkParent()
-	}
-}
-
-func (t *Tree) checkParent() {
-	if t.parent != nil && t.parent.Err() != nil {
-		t.session.Step(&machine.Input{Kind: machine.Parent})
-	}
-}
-
-// Err is why the run's context is done, nil if it is not. A run that its parent ended has the parent's error.
-func (r *Run) Err() error {
-	if r.CheckParent(); r.inner.Err() == nil {
-		return nil
-	}
-	for ; ; r = r.outer {
-		byParent := false
-		r.Locked(func() { byParent = r.byParent })
-		switch {
-		case !byParent:
-			return r.inner.Err()
-		case r.outer == nil:
-			return r.Tree.parent.Err()
-		}
-	}
-}
-
-// Deadline is that of the session's parent.
-func (r *Run) Deadline() (time.Time, bool) {
-	if r.Tree.parent == nil {
-		return time.Time{}, false
-	}
-	return r.Tree.parent.Deadline()
 }

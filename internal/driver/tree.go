@@ -22,7 +22,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
+	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -119,7 +121,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.machine.Room = nil
 	rooms.Put(room)
 	shared.Unlock()
-	k.At, k.Stop, k.Ending = now.Wall, r.Stop(), r.Record.Ending()
+	k.tree, k.At, k.Stop, k.Ending = t, now.Wall, r.Stop(), r.Record.Ending()
 	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || t.Shares()
 }
 
@@ -137,7 +139,6 @@ func (t *Tree) Shared() Shared {
 	return unshared{}
 }
 
-// tracing reports whether a signal waits to be told.
 func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
 
 // DeliverTrace tells the host of signals. The caller holds no lock.
@@ -307,7 +308,6 @@ func (t *Tree) StopTimer() {
 	t.timer.Stop()
 }
 
-// ring has the timer look at the runs that are due.
 func (t *Tree) ring() Work {
 	parent := t.parentEnd()
 	t.mu.Lock()
@@ -326,7 +326,7 @@ func (t *Tree) ringOne() {
 		lane.CarryAll(k.record, clocks.Now(t.Clock))
 		k.record = nil
 	}
-	k.doAside(t)
+	k.doAside()
 }
 
 // ringSize is how many sessions ring together at the most.
@@ -340,6 +340,40 @@ func RingAll(due []*Tree) {
 		for i, t := range some {
 			all[i] = t.ring()
 		}
-		doTogether(all, some)
+		doTogether(all)
 	}
 }
+
+// Shared are the limits that a session draws on with others: a [share.Set], or nothing. Only a program that can share
+// limits links that.
+type Shared interface {
+	sync.Locker
+	Take(ctx context.Context, number int, want *ledger.Slice) (fits bool, err error)
+	Cover(failed func()) error
+	Uncovered() bool
+	Owes() bool
+	Settle() error
+	Close(failed func(l *share.Limit, err error))
+	Unpaid() error
+}
+
+// unshared is what a session draws on that shares no limits: nothing of it is held, used or owed.
+type unshared struct{}
+
+func (unshared) Lock() {}
+
+func (unshared) Unlock() {}
+
+func (unshared) Take(context.Context, int, *ledger.Slice) (fits bool, err error) { return false, nil }
+
+func (unshared) Cover(func()) error { return nil }
+
+func (unshared) Uncovered() bool { return false }
+
+func (unshared) Owes() bool { return false }
+
+func (unshared) Settle() error { return nil }
+
+func (unshared) Close(func(*share.Limit, error)) {}
+
+func (unshared) Unpaid() error { return nil }

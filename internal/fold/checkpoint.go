@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // maxCheckpoint is the largest number of bytes of a base that is written. A larger one is read again.
@@ -118,17 +116,18 @@ func (w *Window) recorded(until time.Time) record.FoldedWindow {
 		Cancel: w.Stop, CompletedAt: record.Stamp(w.CompletedAt),
 	}
 	for key, n := range w.Given {
-		f.Extensions = append(f.Extensions, record.FoldedNumber{FoldedLimit: key.recorded(), Extension: record.Number(n)})
+		f.Extensions = append(f.Extensions, record.FoldedNumber{FoldedLimit: key, Extension: record.Number(n)})
 	}
-	for of := range w.warned {
-		f.Warnings = append(f.Warnings, of.recorded(of.fraction))
-	}
-	for of := range w.wrapped {
-		f.WrapUps = append(f.WrapUps, of.recorded(0))
+	for of := range w.asked {
+		if of.Fraction == 0 {
+			f.WrapUps = append(f.WrapUps, of)
+		} else {
+			f.Warnings = append(f.Warnings, of)
+		}
 	}
 	for id, d := range w.directives {
 		f.Directives = append(f.Directives, record.FoldedDirective{
-			ID: id, Rung: record.Count(d.Rung), FoldedLimit: d.On.recorded(), Allowed: record.Number(d.Allowed),
+			ID: id, Rung: record.Count(d.Rung), FoldedLimit: d.On, Allowed: record.Number(d.Allowed),
 		})
 	}
 	for id, at := range w.resets {
@@ -155,60 +154,32 @@ func windowOfRecord(f *record.FoldedWindow) *Window {
 	w := &Window{
 		StartedAt: time.Time(f.SessionStartedAt), OpenedBy: f.OpenedBy, Extended: record.Duration(f.ExtensionSeconds),
 		Stop: f.Cancel, CompletedAt: time.Time(f.CompletedAt),
-		Given: map[Key]int64{}, warned: map[warningKey]bool{}, wrapped: map[budgetKey]bool{},
+		Given: map[Key]int64{}, asked: map[record.FoldedNumber]bool{},
 		directives: map[string]Directive{}, resets: map[string]time.Time{},
 	}
 	for _, e := range f.Extensions {
-		w.Given[keyOfRecord(e.FoldedLimit)] = int64(e.Extension)
+		w.Given[e.FoldedLimit] = int64(e.Extension)
 	}
-	for _, of := range f.Warnings {
-		w.warned[warningKey{float64(of.Fraction), budgetOfRecord(of)}] = true
-	}
-	for _, of := range f.WrapUps {
-		w.wrapped[budgetOfRecord(of)] = true
+	for _, of := range slices.Concat(f.Warnings, f.WrapUps) {
+		w.asked[of] = true
 	}
 	for _, d := range f.Directives {
-		w.directives[d.ID] = Directive{Rung: int(d.Rung), On: keyOfRecord(d.FoldedLimit), Allowed: int64(d.Allowed)}
+		w.directives[d.ID] = Directive{Rung: int(d.Rung), On: d.FoldedLimit, Allowed: int64(d.Allowed)}
 	}
 	for _, r := range f.Resets {
 		w.resets[r.ID] = time.Time(r.At)
 	}
 	for _, p := range f.Pauses {
-		known := w.pause(p.ID)
+		known := w.pauses[p.ID]
 		known.Hold, known.Layer, known.opened = p.Hold, p.Layer, p.Opened
 		known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
 		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), p.Released
+		w.setPause(p.ID, known)
 	}
 	return w
 }
 
-// The parts of the name of a counted limit are apart in an event: not every store takes the character between them.
-func (k Key) recorded() record.FoldedLimit {
-	f := record.FoldedLimit{Limit: string(k.Limit)}
-	if f.Tool, f.Scope, f.Count = strings.Cut(k.Of, "\x00"); !f.Count {
-		f.Hold, f.Tool = f.Tool, ""
-	}
-	return f
-}
-
-func keyOfRecord(f record.FoldedLimit) Key {
-	if f.Count {
-		return CountKey(f.Limit, f.Tool, f.Scope)
-	}
-	return Key{verdict.Limit(f.Limit), f.Hold}
-}
-
-func (b budgetKey) recorded(fraction float64) record.FoldedNumber {
-	return record.FoldedNumber{
-		FoldedLimit: b.limit.recorded(), Budget: record.Seconds(b.budget), Fraction: record.Seconds(fraction),
-	}
-}
-
-func budgetOfRecord(f record.FoldedNumber) budgetKey {
-	return budgetKey{keyOfRecord(f.FoldedLimit), float64(f.Budget)}
-}
-
-func (p *pause) recorded() record.FoldedPause {
+func (p pause) recorded() record.FoldedPause {
 	return record.FoldedPause{
 		ID: p.ID, Hold: p.Hold, Layer: p.Layer, Opened: p.opened,
 		OpenedSeconds: record.FloatSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap),

@@ -1,8 +1,20 @@
+// Package fold says what the events of a run come to: which window the run is in, what ended it or gave it more time,
+// what was asked of the host in it, and how long its wall clock stood still. A process that attaches to a run, a trip
+// that asks the store before it ends one, and whoever tells the story of a run all read the events here.
+//
+// [Of] folds events into a [History], which has a [Window] for each stretch of time that an event tells of. What is
+// known of a window does not depend on the order in which its events are given, because the clocks of the hosts that
+// wrote them need not agree.
+//
+// The package has no clock, no store and no goroutine, knows no stop codes, and decides nothing about a running run.
 package fold
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/ordered"
@@ -78,7 +90,6 @@ func (h *History) add(e *Event) {
 	p.applyTo(h, h.window(start), e)
 }
 
-// window is the one that began then.
 func (h *History) window(startedAt time.Time) *Window {
 	w := h.windows[startedAt]
 	if w == nil {
@@ -211,3 +222,50 @@ func (h *History) StopsInRow(last time.Time) (n int) {
 	}
 	return n
 }
+
+// An Event is one event of a run, as a store has it. It has the fields of the root's, which is converted to it.
+type Event struct {
+	ID            string
+	AggregateType string
+	AggregateID   string
+	Type          string
+	Payload       json.RawMessage
+	Timestamp     time.Time
+	ConsensusID   string
+}
+
+// Compare orders events as stores return them: by Timestamp, then by ID.
+func (e Event) Compare(other Event) int {
+	if c := e.Timestamp.Compare(other.Timestamp); c != 0 {
+		return c
+	}
+	return strings.Compare(e.ID, other.ID)
+}
+
+// A Selection says which events of an aggregate to return. It has the fields of the root's, which is converted to it.
+type Selection struct {
+	AggregateType, AggregateID string
+	IDs                        []string
+	Since                      time.Time
+	LatestOf                   []string
+	Until                      time.Time
+	Known                      int
+}
+
+// An UnreadableError names an event whose payload cannot be understood, and says why. It may be of the window that
+// counts.
+type UnreadableError struct {
+	Event     Event
+	StartedAt time.Time // of its window; zero if that cannot be read either
+	Err       error
+}
+
+// Error names the event and its run.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("%s (%s) of run %s: %v", e.Event.ID, e.Event.Type, e.Event.AggregateID, e.Err)
+}
+
+// Unwrap returns why it cannot be understood.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+var errNoStart = errors.New("it has no session_started_at")

@@ -1,12 +1,15 @@
 package fold
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // sameStart bounds how far a host's start may lie after the recorded one and still be the same, kept in whole seconds.
@@ -21,11 +24,12 @@ type Window struct {
 	Stop        *record.Cancel // nil while nothing stopped it
 	CompletedAt time.Time      // zero while it is not complete; a stop beside it was wrong, or came too late
 
-	warned     map[warningKey]bool
-	wrapped    map[budgetKey]bool   // the budgets under which the host was asked to wrap up
+	// asked are the fractions of budgets that the host was warned of: after an extension the same fraction comes at
+	// another time. Without a fraction it is a budget under which the host was asked to wrap up.
+	asked      map[record.FoldedNumber]bool
 	directives map[string]Directive // by the IDs of their events
 	resets     map[string]time.Time // those that do not count any more, and when an event said so
-	pauses     map[string]*pause    // by the IDs of their openings
+	pauses     map[string]pause     // by the IDs of their openings
 
 	sharesSecond bool        // with one before it, which had ended
 	starts       []time.Time // of all windows that are known, in their order
@@ -34,7 +38,7 @@ type Window struct {
 // Blank reports whether nothing is known of it but its start.
 func (w *Window) Blank() bool {
 	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() && !w.sharesSecond &&
-		len(w.Given)+len(w.warned)+len(w.wrapped)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
+		len(w.Given)+len(w.asked)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
 }
 
 // Complete reports whether the host said that its work is done.
@@ -86,7 +90,9 @@ func (w *Window) NextStart(at time.Time) time.Time {
 // counted limit, or that of the wall clock in seconds.
 func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 	for i, fraction := range fractions {
-		if !w.warned[warningKey{fraction, budgetKey{limit, budget}}] {
+		if !w.asked[record.FoldedNumber{
+			FoldedLimit: limit, Budget: record.Seconds(budget), Fraction: record.Seconds(fraction),
+		}] {
 			return i
 		}
 	}
@@ -95,7 +101,14 @@ func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 
 // WrappedUp reports whether the host was asked to wrap up under the budget as it is now.
 func (w *Window) WrappedUp(limit Key, budget float64) bool {
-	return w.wrapped[budgetKey{limit, budget}]
+	return w.asked[record.FoldedNumber{FoldedLimit: limit, Budget: record.Seconds(budget)}]
+}
+
+func (w *Window) ask(of record.FoldedNumber) {
+	if w.asked == nil {
+		w.asked = map[record.FoldedNumber]bool{}
+	}
+	w.asked[of] = true
 }
 
 // Give notes what counted limits were given at least.
@@ -119,7 +132,6 @@ func (w *Window) Standing() iter.Seq2[string, Directive] {
 	}
 }
 
-// reset notes directives that do not count any more, as the event says.
 func (w *Window) reset(ids []string, e *Event) {
 	if w.resets == nil && len(ids) > 0 {
 		w.resets = map[string]time.Time{}
@@ -127,4 +139,73 @@ func (w *Window) reset(ids []string, e *Event) {
 	for _, id := range ids {
 		w.resets[id] = e.Timestamp
 	}
+}
+
+// A Pause is a hold that stopped the wall clock, as the events tell of it.
+type Pause struct {
+	verdict.Pause
+	Hold, Layer string // its key, and the layer whose it is, if it is one's
+}
+
+// A pause is what is known of one: its end may have been read, and not its opening.
+type pause struct {
+	Pause
+	opened bool
+}
+
+func (w *Window) setPause(id string, p pause) {
+	if w.pauses == nil {
+		w.pauses = map[string]pause{}
+	}
+	p.ID = id
+	w.pauses[id] = p
+}
+
+// Pauses are those whose opening is known, in the order of their opening.
+func (w *Window) Pauses() []Pause {
+	var all []Pause
+	for _, p := range w.pauses {
+		if p.opened {
+			all = append(all, p.Pause)
+		}
+	}
+	ordered.Sort(all, func(a, b Pause) int {
+		return cmp.Or(cmp.Compare(a.Opened, b.Opened), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// Paused are the pauses as the decision takes them.
+func (w *Window) Paused() []verdict.Pause {
+	var all []verdict.Pause
+	for _, p := range w.Pauses() {
+		all = append(all, p.Pause)
+	}
+	return all
+}
+
+// A Trip is a limit that a process found exceeded, with what it knew of the window then.
+type Trip struct {
+	On       Key           // zero if another guard decided
+	Extended time.Duration // what the wall clock was given
+	Given    int64         // what the counted limit was given
+	Elapsed  time.Duration // of the window
+	Paused   time.Duration // of that
+	Pauses   *verdict.Pauses
+	LeftOpen string // the pause of a hold that another process left open and whose cap was exceeded
+}
+
+// TakesBack reports whether more is known of the window than the trip knew. An extension and another process's pause
+// take back what they give more of, the wall clock's end, and nothing else; that a hold was closed by its own process
+// takes back its cap.
+func (w *Window) TakesBack(t *Trip) bool {
+	switch {
+	case w.Over():
+		return true
+	case t.On.Limit == string(verdict.WallClock):
+		return w.Extended > t.Extended || t.Pauses.With(t.Pauses.News(w.Paused())).Before(t.Elapsed) > t.Paused
+	case t.LeftOpen != "":
+		return slices.ContainsFunc(w.Paused(), func(p verdict.Pause) bool { return p.Closed && p.ID == t.LeftOpen })
+	}
+	return w.Given[t.On] > t.Given
 }

@@ -113,11 +113,11 @@ func TestStanding(t *testing.T) {
 	s.release("", 0, byRelease)
 	held := s.add("retry", record.Trip{SessionStartedAt: stamp(0), Reason: "hold_exceeded", Hold: "tool", Rung: 1})
 	found := s.current()
-	idle := fold.Key{Limit: verdict.Idle}
+	idle := fold.KeyOf(verdict.Idle, "", nil)
 	require.Equal(t, map[string]fold.Directive{
 		first: {Rung: 1, On: idle}, third: {Rung: 2, On: idle},
 		counted: {Rung: 1, On: fold.CountKey("cost", "", ""), Allowed: 9},
-		held:    {Rung: 1, On: fold.Key{Limit: verdict.Hold, Of: "tool"}},
+		held:    {Rung: 1, On: fold.KeyOf(verdict.Hold, "tool", nil)},
 	}, maps.Collect(found.Standing()))
 	for range found.Standing() {
 		break // a caller may stop
@@ -186,8 +186,8 @@ func TestPauses(t *testing.T) {
 
 func TestTakesBack(t *testing.T) {
 	tokens := fold.CountKey("tokens", "", "")
-	wall, idle := fold.Key{Limit: verdict.WallClock}, fold.Key{Limit: verdict.Idle}
-	hold := fold.Key{Limit: verdict.Hold, Of: "tool"}
+	wall, idle := fold.KeyOf(verdict.WallClock, "", nil), fold.KeyOf(verdict.Idle, "", nil)
+	hold := fold.KeyOf(verdict.Hold, "tool", nil)
 	knows := func(pauses ...verdict.Pause) *verdict.Pauses { return new(verdict.Pauses).With(pauses) }
 	const h, m = time.Hour, time.Minute
 	for _, c := range []struct {

@@ -114,3 +114,103 @@ type Work interface {
 	Begin(cancel context.CancelCauseFunc) error
 	End()
 }
+
+// A State is what there is to show of a run: see the State of package session.
+type State struct {
+	Extended  time.Duration // how much more wall clock it was given
+	Paused    time.Duration
+	Warned    int
+	WrappedUp bool
+	Holds     int               // that are open
+	Command   record.CommandEnd // of a run that is complete
+	Loop      []byte            // what it remembers of its steps, nil if it had none
+}
+
+// A Spend is how far one counted limit is used: see the Usage of the root. Refused is how many calls did not fit, since
+// this attach.
+type Spend struct {
+	Limit, Tool, Scope, Currency     string
+	Used, Admitted, Allowed, Refused int64
+	// Reserve is the part that is kept for wrapping up, WarnAt holds the fractions at which the run is warned; they are
+	// not to be changed.
+	Reserve int64
+	WarnAt  []float64
+}
+
+// Add returns how far a limit of two runs is used. A shared one is the same for both, each of which knows of it as of
+// another moment; the calls that were refused are each run's own.
+func (s Spend) Add(more Spend) Spend {
+	s.Refused += more.Refused
+	if s.Scope != "" {
+		s.Used, s.Admitted, s.Allowed = max(s.Used, more.Used), max(s.Admitted, more.Admitted), max(s.Allowed, more.Allowed)
+		return s
+	}
+	s.Used = verdict.AddCount(s.Used, more.Used)
+	s.Admitted = verdict.AddCount(s.Admitted, more.Admitted)
+	s.Allowed = verdict.AddCount(s.Allowed, more.Allowed)
+	return s
+}
+
+// Signs are what a sign of life is for: a run, or a timer of package idle. A sign is one of everything around it, too.
+type Signs interface {
+	// Alive is a sign of life.
+	Alive()
+	// AliveAt is Alive by a reading of the machine's clock that was made just now.
+	AliveAt(now time.Time)
+}
+
+// SignsKey is the key under which a context carries the innermost [Signs].
+type SignsKey struct{}
+
+// SignsOf returns what a sign of life in the context is for, nil where there is nothing.
+func SignsOf(ctx context.Context) Signs {
+	s, _ := ctx.Value(SignsKey{}).(Signs)
+	return s
+}
+
+// A Timer is a timer of package idle, as innermost [Signs].
+type Timer interface {
+	Signs
+	// MaxSilence is the shortest time that it, or one around it, may be without a sign of life.
+	MaxSilence() time.Duration
+	// Hold has it, and those around it, count no silence until release is called, once.
+	Hold() (release func())
+}
+
+// TimerOf returns the timer of package idle that is innermost in the context, nil where that is a run or nothing.
+func TimerOf(ctx context.Context) Timer {
+	t, _ := SignsOf(ctx).(Timer)
+	return t
+}
+
+// A Fresh is the parent of a run that a package of this module begins, see the Begin of watchdog.Config.
+type Fresh struct{ Context context.Context }
+
+// An Observer measures a run that a package beside the root began in ctx, by the run's own context. It returns what to
+// call when the run has ended.
+type Observer func(ctx, run context.Context) (ended func())
+
+type observerKey struct{}
+
+// WithObserver returns a context in which the observer measures the runs that packages begin.
+func WithObserver(ctx context.Context, observe Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
+// Observe has the context's observer, if there is one, measure a run. It never returns nil.
+func Observe(ctx, run context.Context) (ended func()) {
+	if observe, ok := ctx.Value(observerKey{}).(Observer); ok {
+		return observe(ctx, run)
+	}
+	return func() {}
+}
+
+type execvpKey struct{}
+
+// WithExecvp has commands started by the rule of execvp: a shell reads a script that does not say what reads it.
+func WithExecvp(ctx context.Context) context.Context {
+	return context.WithValue(ctx, execvpKey{}, true)
+}
+
+// ByExecvp reports whether WithExecvp is around ctx.
+func ByExecvp(ctx context.Context) bool { return ctx.Value(execvpKey{}) != nil }

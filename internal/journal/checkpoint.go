@@ -24,14 +24,9 @@ type checkpointing struct{}
 func (p *Place) KeepCheckpoints() { p.checkpoints = checkpointing{} }
 
 // Much reports that so much more is known than the last checkpoint has that one is to be written soon.
-func (j *Journal) Much() bool {
-	k := j.more.Load()
-	if k == nil {
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.news >= 2*CheckpointAfter
+func (j *Journal) Much() (much bool) {
+	j.peek(func(k *known) { much = k.news >= 2*CheckpointAfter })
+	return much
 }
 
 // WriteCheckpoint has one written that is due, for at most limit.
@@ -54,11 +49,13 @@ func CheckpointAll(ctx context.Context, p *Place, of ...*Journal) {
 	}
 }
 
-// write implements [checkpoints].
 func (checkpointing) write(ctx context.Context, p *Place, of ...*Journal) {
 	if !p.Store.Transacts() {
 		for _, j := range of {
-			j.checkpointSteps(ctx)
+			if c := j.newCheckpoint(false); c != nil { // only of what the run remembers of its steps
+				_, err := Here(func() (Nothing, error) { return Nothing{}, p.Store.Append(ctx, c.stepsAlone()...) })
+				c.end(err)
+			}
 		}
 		return
 	}
@@ -74,14 +71,6 @@ func (checkpointing) write(ctx context.Context, p *Place, of ...*Journal) {
 	}
 	_, err := Here(func() (Nothing, error) { return Nothing{}, p.Store.Transact(ctx, exchanges...) })
 	for _, c := range all {
-		c.end(err)
-	}
-}
-
-// checkpointSteps is Checkpoint for a store that cannot transact: only of what the run remembers of its steps.
-func (j *Journal) checkpointSteps(ctx context.Context) {
-	if c := j.newCheckpoint(false); c != nil {
-		_, err := Here(func() (Nothing, error) { return Nothing{}, j.place.Store.Append(ctx, c.stepsAlone()...) })
 		c.end(err)
 	}
 }
@@ -192,7 +181,6 @@ func (j *Journal) newBase(startedAt time.Time) *fold.Base {
 // staleBase is how old what a process knows may be before it asks for a checkpoint of another one.
 const staleBase = 2 * time.Hour
 
-// newest implements [checkpoints].
 func (checkpointing) newest(ctx context.Context, j *Journal) (*fold.Base, error) {
 	base, until := j.base(), j.name.StartedAt
 	if base != nil {
@@ -213,7 +201,6 @@ func (checkpointing) newest(ctx context.Context, j *Journal) (*fold.Base, error)
 	return newer, nil
 }
 
-// foldIn implements [checkpoints].
 func (checkpointing) foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event) {
 	if base == nil {
 		base = j.newBase(first)
@@ -230,7 +217,7 @@ func (j *Journal) readCheckpoint(
 ) (*fold.Base, error) {
 	before := NewestTime
 	for range maxOlder {
-		last := lastOf(checkpointKinds, events, before)
+		last := lastOf(events, before)
 		if last == nil || last.Type == record.EventResume { // one before it is of another window
 			return nil, nil
 		}
@@ -252,10 +239,11 @@ func (j *Journal) readCheckpoint(
 // from end to end.
 var checkpointKinds = append([]string{record.EventCheckpoint}, endKinds...)
 
-// lastOf returns the last of the ordered events before that time which is of one of the kinds, nil if there is none.
-func lastOf(kinds []string, events []fold.Event, before time.Time) *fold.Event {
+// lastOf returns the last of the ordered events before that time which is of one of checkpointKinds, nil if there is
+// none.
+func lastOf(events []fold.Event, before time.Time) *fold.Event {
 	for i := range slices.Backward(events) {
-		if slices.Contains(kinds, events[i].Type) && events[i].Timestamp.Before(before) {
+		if slices.Contains(checkpointKinds, events[i].Type) && events[i].Timestamp.Before(before) {
 			return &events[i]
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
@@ -358,3 +359,5 @@ func TestSteps(t *testing.T) {
 		})
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,8 +10,10 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,23 +118,27 @@ func (j *Journal) known() *known {
 	return j.more.Load()
 }
 
-// base is what the process has folded, nil if it reads its window from the beginning.
-func (j *Journal) base() *fold.Base {
-	k := j.more.Load()
-	if k == nil {
-		return nil
+// peek makes the call with what is known, under its lock, unless that is nothing.
+func (j *Journal) peek(look func(k *known)) {
+	if k := j.more.Load(); k != nil {
+		k.locked(look)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.base
 }
 
-// learn has the process go on from the base, after it has read that many events more than a checkpoint has.
-func (j *Journal) learn(b *fold.Base, news int) {
-	k := j.known()
+func (k *known) locked(call func(k *known)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.base, k.news = b, k.news+news
+	call(k)
+}
+
+// base is what the process has folded, nil if it reads its window from the beginning.
+func (j *Journal) base() (base *fold.Base) {
+	j.peek(func(k *known) { base = k.base })
+	return base
+}
+
+func (j *Journal) learn(b *fold.Base, news int) {
+	j.known().locked(func(k *known) { k.base, k.news = b, k.news+news })
 }
 
 // checkpoints are those of the run, nil for one whose window begins with its watchdog: nobody else adds to that, and
@@ -146,13 +152,9 @@ func (j *Journal) checkpoints() checkpoints {
 
 // Appended counts events that the store has taken.
 func (j *Journal) Appended(events int) {
-	if j.checkpoints() == nil {
-		return
+	if j.checkpoints() != nil {
+		j.known().locked(func(k *known) { k.news += events })
 	}
-	k := j.known()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.news += events
 }
 
 // Left is what is left of the time-out for a caller that has waited since began.
@@ -179,3 +181,46 @@ func (p *Place) Await(began time.Time, done <-chan struct{}) {
 
 // Place is where the run is recorded.
 func (j *Journal) Place() *Place { return j.place }
+
+// KeepSteps has checkpoints hold what a session remembers of its steps, nil for nothing.
+func (j *Journal) KeepSteps(s Steps) {
+	if j.checkpoints() != nil {
+		j.known().locked(func(k *known) { k.steps = s })
+	}
+}
+
+// StepsDue reports whether a checkpoint is due for the steps alone. Press has one due if there is any new step.
+func (j *Journal) StepsDue(press bool) bool {
+	var s Steps
+	j.peek(func(k *known) { s = k.steps })
+	switch {
+	case s == nil:
+		return false
+	case press:
+		return s.Press()
+	}
+	return s.Due(j.now())
+}
+
+// TakeSteps returns the last checkpoint that was read with what a run remembers of its steps, once; nil if none was.
+func (j *Journal) TakeSteps() (p *record.Checkpoint) {
+	j.peek(func(k *known) { p, k.stored = k.stored, nil })
+	return p
+}
+
+// noteSteps keeps the last of the events that has what a run remembers of its steps, for whoever attaches.
+func (j *Journal) noteSteps(events []fold.Event) {
+	for _, e := range slices.Backward(events) {
+		if e.Type != record.EventCheckpoint || !bytes.Contains(e.Payload, []byte(`"steps"`)) {
+			continue
+		}
+		if p, err := fold.ReadCheckpoint(j.name.Window(), e.Payload); err == nil && len(p.Steps) > 0 {
+			j.known().locked(func(k *known) {
+				if k.stored == nil || !time.Time(p.CheckpointedAt).Before(time.Time(k.stored.CheckpointedAt)) {
+					k.stored = p
+				}
+			})
+			return
+		}
+	}
+}

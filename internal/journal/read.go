@@ -47,7 +47,6 @@ func (j *Journal) checked(base *fold.Base, events []fold.Event) (fold.Window, er
 	return h.At(j.name.StartedAt), nil
 }
 
-// readable returns an error if an event that can be of the window cannot be read.
 func readable(h *fold.History, window time.Time) error {
 	if e := h.Unreadable(window); e != nil {
 		return fmt.Errorf("%w %w", ErrUnreadableEvent, e)
@@ -164,7 +163,6 @@ func (j *Journal) readLast(ctx context.Context, c chain) (h fold.History, err er
 	}
 }
 
-// countFrom counts the events from that time on.
 func countFrom(events []fold.Event, since time.Time) (n int) {
 	for i := range events {
 		if !events[i].Timestamp.Before(since) {

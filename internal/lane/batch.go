@@ -27,7 +27,6 @@ type recordable struct {
 	alone   bool                    // it goes by itself, and none of a batch waits for it
 }
 
-// recordables takes what runs have to record.
 func recordables(of []*Recorder) batch {
 	all, b := make([]recordable, len(of)), make(batch, len(of))
 	for i, r := range of {
@@ -76,7 +75,6 @@ func (one *recordable) left() time.Duration {
 // A batch is runs of one lane that share exchanges.
 type batch []*recordable
 
-// only returns the runs of the batch that are wanted.
 func (b batch) only(wanted func(*recordable) bool) (some batch) {
 	for _, one := range b {
 		if wanted(one) {
@@ -143,7 +141,6 @@ func (one *recordable) byItself() {
 	}()
 }
 
-// recordEnd records the end in an exchange of its own, and ends the run.
 func (one *recordable) recordEnd() {
 	known, err := fold.Window{}, journal.ErrExited
 	defer func() { one.ended(&known, err) }() // also if the store ends this goroutine
@@ -161,7 +158,6 @@ func (one *recordable) ended(known *fold.Window, err error) {
 	one.ending = nil
 }
 
-// append records the entries in an exchange of their own.
 func (one *recordable) append() { one.r.appendPending(one.left()) }
 
 // finish ends the job, or has what was decided meanwhile recorded.
@@ -211,7 +207,6 @@ func (b batch) endTogether() {
 	}
 }
 
-// appendTogether records the entries in one append.
 func (b batch) appendTogether() {
 	b = b.enter()
 	refused, err := b.converse(b.appendPending)

@@ -20,7 +20,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -104,7 +103,7 @@ func (r *Recorder) locked(call func()) {
 }
 
 // pending is what the store does not have. The caller holds the lock.
-func (r *Recorder) pending() *pending.Queue[*machine.Entry] { return &r.run.Machine().Pending }
+func (r *Recorder) pending() *machine.Pending { return &r.run.Machine().Pending }
 
 // Ending is the end that is being recorded, nil if none is. The caller holds the lock.
 func (r *Recorder) Ending() *Ending { return r.ending }
@@ -157,7 +156,6 @@ func (r *Recorder) Waiting() (waits bool) {
 	return waits
 }
 
-// missing are the entries that the store does not have, with their events.
 func (r *Recorder) missing() (missing []*machine.Entry, events []fold.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
@@ -190,13 +188,11 @@ func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
 	return events
 }
 
-// missingPauses are the events of pauses that the store does not have, in their order.
 func (r *Recorder) missingPauses() (events []fold.Event) {
 	r.locked(func() { events = r.eventsOf(r.pending().Pauses()) })
 	return events
 }
 
-// stored notes that the store has the entries.
 func (r *Recorder) stored(entries []*machine.Entry) {
 	r.locked(func() { r.settle(entries) })
 }

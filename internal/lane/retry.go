@@ -41,7 +41,13 @@ const (
 var shared alarm.Shared[lane]
 
 // alarms is the one timer of all lanes on the machine's clock.
-func alarms() *alarm.Queue[lane] { return shared.Queue(retryAll) }
+func alarms() *alarm.Queue[lane] {
+	return shared.Queue(func(due []*lane) { // must not block
+		for _, l := range due {
+			go l.retry()
+		}
+	})
+}
 
 // TryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
 func (r *Recorder) TryLater() {
@@ -117,13 +123,6 @@ func (l *lane) endUnused() {
 		alarms().Remove(&l.item)
 	case l.timer != nil:
 		l.timer.Stop()
-	}
-}
-
-// retryAll is what the timer of all lanes does for those that are due. It does not block.
-func retryAll(due []*lane) {
-	for _, l := range due {
-		go l.retry()
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -237,4 +239,9 @@ func (s refusing) Append(ctx context.Context, events ...machine.Event) error {
 		}
 	}
 	return s.store.Append(ctx, events...)
+}
+
+func TestMain(m *testing.M) {
+	clocks.Spread = func(most time.Duration) time.Duration { return most - 1 } // tries come when they are due
+	goleak.VerifyTestMain(m)
 }

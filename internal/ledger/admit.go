@@ -1,6 +1,10 @@
 package ledger
 
-import "github.com/seed62658d38/watchdog/internal/verdict"
+import (
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
 
 // A Call is one that is being admitted.
 type Call struct {
@@ -106,7 +110,6 @@ func (a *Account) Admit(c *Call, o *Outcome) {
 
 func (o *Outcome) flawed(flaw string) { o.Did, o.Why = Flawed, &Why{Flaw: flaw} }
 
-// admitAround charges the run and those around it, or none of them.
 func (a *Account) admitAround(c *Call, o *Outcome) bool {
 	for one := a; one != nil; one = one.outer {
 		if !one.admit(c, o) {
@@ -141,17 +144,16 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 	}
 	if len(c.lacks) == 0 { // else it was noted before the store was asked
 		o.Look = a.Spend.Refused(i, &c.Use) || o.Look
-		a.Spend.AddRefusal(i)
+		a.Spend.Counts[i].Refused++
 		c.noted = a.outer == nil
 	}
 	a.Spend.AdmitAll(&c.Use)
 	return true
 }
 
-// refuse notes that the call does not fit in a limit.
 func (a *Account) refuse(i int, c *Call, o *Outcome) {
 	if !c.noted { // before the store was asked
-		a.Spend.AddRefusal(i)
+		a.Spend.Counts[i].Refused++
 	}
 	a.Learn()
 	o.Did, o.Why = Refused, &Why{Of: a, Limit: i, Extended: a.Spend.Counts[i].Extended}
@@ -184,7 +186,7 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 			a.Spend.Void(&c.Use) // it is refused beside the others
 			o.Look = a.Spend.Refused(s.limits[refuses], &c.Use) || o.Look
 			a.Spend.AdmitAll(&c.Use)
-			a.Spend.AddRefusal(s.limits[refuses])
+			a.Spend.Counts[s.limits[refuses]].Refused++
 			c.noted = true
 		}
 		s.owes = s.owes || c.Owes
@@ -194,7 +196,6 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 	return true
 }
 
-// undo takes back what was drawn.
 func (a *Account) undo(parts []*Window, use *verdict.Use) {
 	for i, part := range parts {
 		if need := a.sources[i].need(use); need != (verdict.Counts{}) {
@@ -280,6 +281,68 @@ func (o *Outcome) TakeBack() bool {
 	if o.Did != Refused || o.Why.Of.Spend.Counts[o.Why.Limit].Extended <= o.Why.Extended {
 		return false
 	}
-	o.Why.Of.Spend.TakeRefusal(o.Why.Limit)
+	o.Why.Of.Spend.Counts[o.Why.Limit].Refused--
 	return true
+}
+
+// maxSettled is how many keys of settled charges a session remembers.
+const maxSettled = 1024
+
+// Keys are those of the charges that are open, and of the last that were settled.
+type keys struct {
+	known   map[key]keyed
+	settled []key // a ring, the oldest at next once it is full
+	next    int
+}
+
+// A key is one of an account. It names that by a number, so that what is remembered holds no account.
+type key struct {
+	account int
+	text    string
+}
+
+// A keyed charge is one that is open, or over.
+type keyed struct {
+	id   ID
+	most verdict.Use
+}
+
+func (l *Ledger) keyOf(a *Account, text string) key {
+	if a.number == 0 {
+		l.accounts++
+		a.number = l.accounts
+	}
+	return key{a.number, text}
+}
+
+func (k *keys) add(of key, charge keyed) {
+	if k.known == nil {
+		k.known = map[key]keyed{}
+	}
+	k.known[of] = charge
+}
+
+// settle keeps the key of a charge that was settled, and forgets the oldest.
+func (k *keys) settle(of key) {
+	if len(k.settled) < maxSettled {
+		k.settled = append(k.settled, of)
+		return
+	}
+	delete(k.known, k.settled[k.next])
+	k.settled[k.next], k.next = of, (k.next+1)%maxSettled
+}
+
+// again is a call that was charged before.
+func (k *keyed) again(c *Call, o *Outcome) {
+	if c.Range != nil { // it was made what it is
+		c.Use = c.Range.Least
+	}
+	for i, n := range c.Use.Counts {
+		if n > k.most.Counts[i] {
+			o.flawed(fmt.Sprintf("the call was admitted under its key with %d %s and may use %d now; give another call a key "+
+				"of its own", k.most.Counts[i], verdict.Kind(i), n))
+			return
+		}
+	}
+	o.Did, o.ID, c.Use = Known, k.id, k.most
 }

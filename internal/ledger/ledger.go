@@ -74,3 +74,110 @@ func (l *Ledger) pays(use *verdict.Use, currency string, o *Outcome) bool {
 	}
 	return true
 }
+
+// A charge is an admission that is open. The generation tells it from those that had its place before.
+type charge struct {
+	gen   uint64
+	of    *Account // nil while it is free
+	most  verdict.Use
+	key   string
+	parts []*Window // what it drew on, by the sources of the session
+}
+
+// An ID names a charge of a ledger.
+type ID struct {
+	at  int
+	gen uint64
+}
+
+// Serial tells the charge from the others of its ledger.
+func (id ID) Serial() int { return int(id.gen)<<24 | id.at } //nolint:gosec // a number of open charges
+
+func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
+	if len(l.free) == 0 {
+		l.charges = append(l.charges, charge{})
+		l.free = append(l.free, len(l.charges)-1)
+	}
+	at := l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	one := &l.charges[at]
+	one.gen++
+	one.of, one.key = a, c.Key
+	one.most = c.Use
+	one.parts, l.drawn = l.drawn, one.parts[:0]
+	o.ID = ID{at, one.gen}
+	if c.Key != "" {
+		l.keys.add(l.keyOf(a, c.Key), keyed{o.ID, c.Use})
+	}
+}
+
+func (l *Ledger) find(id ID) *charge {
+	if one := &l.charges[id.at]; one.gen == id.gen && one.of != nil {
+		return one
+	}
+	return nil
+}
+
+func (l *Ledger) end(id ID) {
+	one := &l.charges[id.at]
+	one.of, one.key = nil, ""
+	clear(one.parts)
+	l.free = append(l.free, id.at)
+}
+
+// Settle charges what a call has used in place of its admission. A call that does not say of which tool it was is of
+// the one that it was admitted for.
+func (l *Ledger) Settle(id ID, used *verdict.Use, currency string, o *Outcome) {
+	one := l.find(id)
+	if one == nil {
+		o.Late = l.session.closed && l.Owing()
+		return
+	}
+	if !l.pays(used, currency, o) {
+		return
+	}
+	if used.Tool == "" {
+		used.Tool = one.most.Tool
+	}
+	for a := one.of; a != nil; a = a.outer {
+		o.Look = a.Spend.Settle(&one.most, used) || o.Look
+	}
+	l.session.replace(one, used, o)
+	if one.key != "" {
+		l.keys.settle(l.keyOf(one.of, one.key))
+	}
+	l.end(id)
+	o.Did = Settled
+}
+
+// Void takes a charge back, and forgets its key. It reports whether it was open.
+func (l *Ledger) Void(id ID) bool {
+	one := l.find(id)
+	if one == nil {
+		return false
+	}
+	one.of.voidUpTo(nil, &one.most)
+	l.session.replace(one, &verdict.Use{Tool: one.most.Tool}, &Outcome{})
+	if one.key != "" {
+		delete(l.keys.known, l.keyOf(one.of, one.key))
+	}
+	l.end(id)
+	return true
+}
+
+// replace charges what was used in place of what was drawn. It notes whether a shared limit is exceeded, and whether
+// more was used than was taken.
+func (a *Account) replace(one *charge, use *verdict.Use, o *Outcome) {
+	for i := range a.sources {
+		s := &a.sources[i]
+		before, after := s.need(&one.most), s.need(use)
+		if before == (verdict.Counts{}) && after == (verdict.Counts{}) {
+			continue
+		}
+		owes, more := s.shared.replace(one.parts[i], &before, &after)
+		s.owes = s.owes || more
+		o.Owes, o.Late = o.Owes || owes, o.Late || more && a.closed
+		o.Look = a.learn(s) || o.Look
+		o.Look = a.exceeded(s) || o.Look
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -195,12 +196,12 @@ func TestTakeBack(t *testing.T) {
 	r := newRun(10, 100)
 	o := r.admit(&r.layer, ledger.Call{Use: requests(11)})
 	require.True(t, o.Look)
-	require.EqualValues(t, 1, r.session.Spend.Refusals(0))
+	require.EqualValues(t, 1, r.session.Spend.Counts[0].Refused)
 	require.False(t, o.TakeBack())
-	require.EqualValues(t, 1, r.session.Spend.Refusals(0))
+	require.EqualValues(t, 1, r.session.Spend.Counts[0].Refused)
 	r.session.Spend.Extend(0, 1)
 	require.True(t, o.TakeBack())
-	require.Zero(t, r.session.Spend.Refusals(0), "it was none")
+	require.Zero(t, r.session.Spend.Counts[0].Refused, "it was none")
 	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: requests(11)}).Did)
 }
 
@@ -222,3 +223,5 @@ func TestSettleLate(t *testing.T) {
 	require.False(t, r.Owing())
 	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 7))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

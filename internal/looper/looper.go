@@ -52,7 +52,8 @@ func New(config *loop.Config, now time.Time) *Looper {
 func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if slices.ContainsFunc(turn, l.isPerson) { // what the host was asked before concerns nobody any more
+	isPerson := func(s loop.Step) bool { return cmp.Or(s.Class, l.classes[s.Tool]) == loop.Person }
+	if slices.ContainsFunc(turn, isPerson) { // what the host was asked before concerns nobody any more
 		l.asked = false
 		l.persons++
 	}
@@ -62,8 +63,6 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	l.pressing = l.pressing || another
 	return v, trips, another
 }
-
-func (l *Looper) isPerson(s loop.Step) bool { return cmp.Or(s.Class, l.classes[s.Tool]) == loop.Person }
 
 func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 	unasked := v.Rule == loop.Poll && v.Advice == loop.End

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -163,3 +165,5 @@ func BenchmarkHistories(b *testing.B) {
 		b.ReportMetric(float64(share), "%"+kind)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,11 +3,17 @@ package machine_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 var (
@@ -63,5 +69,373 @@ func TestSameHistory(t *testing.T) {
 				t.Errorf("seed %d has two histories:\n%v\n%v", seed, one.trail, other.trail)
 			}
 		})
+	}
+}
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// A world is a random session with its layers, whose driver it is: it feeds inputs, does what the effects ask for, and
+// checks after each step what always holds.
+type world struct {
+	tb      testing.TB
+	rng     *rand.Rand
+	seed    uint64
+	scale   int64
+	checked bool // else nothing is checked and nothing kept, for benchmarks
+
+	tree      machine.Tree
+	now       machine.Now
+	books     ledger.Ledger
+	rules     machine.Rules // all but the limits
+	runs      []*run        // by the numbers of their nodes
+	foreign   []fold.Event  // pauses of another process
+	left      bool          // by a process that is gone, with a hold open
+	elsewhere bool          // the last of foreign opens a pause
+	extended  bool          // a layer was given more time than its run
+	slept     time.Duration // when the machine last did, on the clock that stands still meanwhile
+	theirs    fold.Window   // what foreign comes to
+	folded    int           // how many of foreign that counts
+	learned   int           // how many of them the session knows
+	steps     int
+	mix       mix
+	trail     []happening
+}
+
+// A mix is how many inputs were of a kind. Those of charges are admissions and settlements, not the looks after them.
+type mix struct{ holds, charges, layers, answers, others int }
+
+func (m *mix) add(o mix) {
+	m.holds, m.charges, m.layers = m.holds+o.holds, m.charges+o.charges, m.layers+o.layers
+	m.answers, m.others = m.answers+o.answers, m.others+o.others
+}
+
+// count counts an input.
+func (m *mix) count(kind machine.InputKind, layer bool) {
+	switch {
+	case kind == machine.OpenHold, kind == machine.CloseHold:
+		m.holds++
+	case layer && (kind == machine.Begin || kind == machine.End):
+		m.layers++
+	case kind == machine.Recorded, kind == machine.Adopt:
+		m.answers++
+	default:
+		m.others++
+	}
+}
+
+// shares are the parts of all inputs, in hundredths.
+func (m *mix) shares() map[string]int {
+	all := m.holds + m.charges + m.layers + m.answers + m.others
+	return map[string]int{
+		"holds": 100 * m.holds / all, "charges": 100 * m.charges / all, "layers": 100 * m.layers / all,
+		"answers": 100 * m.answers / all, "others": 100 * m.others / all,
+	}
+}
+
+// A run is one of a world, as its driver has it.
+type run struct {
+	node    machine.Node
+	limits  verdict.Limits
+	account ledger.Account
+	outer   *run
+	depth   int
+
+	phase   machine.Phase // after the last step
+	ended   bool          // it was told to
+	trip    *machine.Trip // that waits for the store's answer
+	asked   []*machine.Inquiry
+	hung    int // calls of Busy that were left behind
+	holds   []*machine.Hold
+	opened  int
+	charges []charge
+	given   time.Duration // of the wall clock, in the store
+	more    map[fold.Key]int64
+
+	outerWorked, worked time.Duration // when it began
+	unaware             bool          // it began before its session knew of all pauses of others
+}
+
+type charge struct {
+	id   ledger.ID
+	most verdict.Use
+}
+
+// A happening is an input, or an effect of the one before.
+type happening struct {
+	input  machine.InputKind
+	effect machine.EffectKind
+	node   int
+	at     time.Duration
+	due    time.Duration // after an input
+}
+
+var inputNames = [...]string{
+	"", "begin", "parent", "attached", "tick", "look", "look around", "sign", "awaited", "open hold", "close hold", "cancel",
+	"complete", "recorded", "adopt", "end", "asked", "answer", "returned",
+}
+
+var effectNames = [...]string{
+	"", "ended", "exchange", "record", "leave", "retry", "again", "ask", "answered", "unpaused", "traced",
+}
+
+func (h happening) String() string {
+	if h.effect != 0 {
+		return fmt.Sprintf("    %s of %d", effectNames[h.effect], h.node)
+	}
+	return fmt.Sprintf("%v %s of %d, due %v", h.at, inputNames[h.input], h.node, h.due)
+}
+
+// fail fails the test with what happened last.
+func (w *world) fail(format string, args ...any) {
+	w.tb.Helper()
+	var last strings.Builder
+	for _, h := range w.trail[max(len(w.trail)-60, 0):] {
+		fmt.Fprintln(&last, h)
+	}
+	w.tb.Fatalf("seed %d, step %d: %s\n%s", w.seed, w.steps, fmt.Sprintf(format, args...), &last)
+}
+
+func (w *world) session() *run { return w.runs[0] }
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	w.now.At += d
+	w.now.Wall = noon.Add(w.now.At)
+}
+
+// step feeds an input.
+func (w *world) step(r *run, in *machine.Input) {
+	in.Node = &r.node
+	w.steps++
+	w.mix.count(in.Kind, r.outer != nil)
+	at := len(w.trail)
+	if w.checked {
+		w.trail = append(w.trail, happening{input: in.Kind, node: r.node.Number, at: w.now.At})
+	}
+	effects := w.tree.Step(w.now, in)
+	for i := range effects {
+		w.apply(in, &effects[i])
+	}
+	if w.checked {
+		w.trail[at].due = w.tree.Due()
+		w.checkStep(r, in)
+	}
+}
+
+// apply does what an effect asks for.
+func (w *world) apply(in *machine.Input, e *machine.Effect) {
+	r := w.runs[e.Node.Number]
+	if w.checked {
+		w.trail = append(w.trail, happening{effect: e.Kind, node: e.Node.Number})
+		w.checkEffect(r, in, e)
+	}
+	switch e.Kind {
+	case machine.Ended:
+		r.ended = true
+	case machine.Exchange:
+		r.trip = e.Trip
+	case machine.Ask:
+		r.asked = append(r.asked, e.Inquiry)
+	}
+}
+
+// checkEffect checks that an effect may come.
+func (w *world) checkEffect(r *run, in *machine.Input, e *machine.Effect) { //nolint:cyclop // a list
+	switch {
+	case e.Node != &r.node:
+		w.fail("an effect of a run that is not there")
+	case !r.ended, e.Kind == machine.Leave, e.Kind == machine.Retry:
+	case e.Kind == machine.Record && r.outer == nil && w.now.Parent != nil: // how the parent ended
+	default:
+		w.fail("%s of %d, which has ended", effectNames[e.Kind], r.node.Number)
+	}
+	if (e.Kind == machine.Exchange) != (e.Trip != nil) || e.Kind == machine.Exchange && e.Trip != r.node.Trip() {
+		w.fail("the trip of %d is not that of its effect", r.node.Number)
+	}
+	if (e.Kind == machine.Record || e.Kind == machine.Leave) && e.Entry == nil {
+		w.fail("nothing to record of %d", r.node.Number)
+	}
+	if e.Kind == machine.Traced && !w.tree.Traced {
+		w.fail("traced without a trace")
+	}
+}
+
+// checkStep checks what holds after each step.
+func (w *world) checkStep(of *run, in *machine.Input) {
+	for _, r := range w.runs {
+		w.checkPhase(r, r == of, in)
+		r.phase = r.node.Phase()
+	}
+	for _, r := range w.runs {
+		w.checkRun(r)
+	}
+	if in.Wait && (in.Done || in.Hold != nil || in.Trip != nil && in.Kind != machine.Recorded) {
+		w.fail("an input that has to wait did something")
+	}
+	switch in.Kind {
+	case machine.Tick:
+		if w.tree.Due() <= w.now.At {
+			w.fail("after a tick a run is still due at %v", w.tree.Due())
+		}
+	case machine.Look, machine.LookAround:
+		w.checkBudget(of)
+	}
+}
+
+// checkPhase checks that a run has taken an arrow of the diagram, or none.
+func (w *world) checkPhase(r *run, of bool, in *machine.Input) {
+	before, after := r.phase, r.node.Phase()
+	switch {
+	case before == after:
+	case before == machine.Running:
+	case before == machine.Recording && of && in.Kind == machine.Recorded:
+	default:
+		w.fail("%d went from phase %d to %d", r.node.Number, before, after)
+	}
+	switch {
+	case (after == machine.Over) != r.ended:
+		w.fail("%d is in phase %d, and it is %v that it was told to end", r.node.Number, after, r.ended)
+	case (after == machine.Recording) != (r.node.Trip() != nil):
+		w.fail("%d is in phase %d with the trip %v", r.node.Number, after, r.node.Trip())
+	case after == machine.Running && r.outer != nil && r.outer.node.Phase() == machine.Over:
+		w.fail("%d runs in %d, which is over", r.node.Number, r.outer.node.Number)
+	}
+}
+
+// checkRun checks the holds of a run, its clock beside that of the session, and what polls pass over.
+func (w *world) checkRun(r *run) {
+	n := &r.node
+	if n.Phase() == machine.Over {
+		for _, h := range r.holds {
+			if !h.Closed() {
+				w.fail("%d is over and has a hold open", n.Number)
+			}
+		}
+		if n.Quiet(0) {
+			w.fail("polls pass over that %d is over", n.Number)
+		}
+		return
+	}
+	if !r.cutOff() {
+		w.checkWorked(r)
+	}
+	if n.Phase() == machine.Recording && n.Quiet(0) {
+		w.fail("polls pass over that %d has a trip", n.Number)
+	}
+}
+
+// cutOff reports whether a run around has ended, while the end of a layer between is being recorded.
+func (r *run) cutOff() bool {
+	for around := r.outer; around != nil; around = around.outer {
+		if around.node.Phase() == machine.Over {
+			return true
+		}
+	}
+	return false
+}
+
+// checkWorked checks that the clocks of a layer and its run stand still together.
+func (w *world) checkWorked(r *run) {
+	if r.outer == nil || len(w.foreign) > 0 {
+		return
+	}
+	n, around := &r.node, &r.outer.node
+	own := n.Worked(n.At(w.now.At)) - r.worked
+	outer := around.Worked(around.At(w.now.At)) - r.outerWorked
+	if off := (own - outer).Abs(); off > w.slack() {
+		w.fail("%d worked for %v since its begin, and the run around it for %v", n.Number, own, outer)
+	}
+}
+
+// slack is how much clocks may differ, because pauses begin and end in whole microseconds.
+func (w *world) slack() time.Duration {
+	n := 2
+	for _, r := range w.runs {
+		n += 2 * r.opened
+	}
+	return time.Duration(n) * time.Microsecond
+}
+
+// checkBudget checks that a run which was looked at, and goes on, has something left.
+func (w *world) checkBudget(r *run) {
+	n := &r.node
+	if n.Phase() != machine.Running || w.rules.ObserveOnly || w.rules.Disabled || n.Seen().Asking {
+		return
+	}
+	if worked := n.Worked(n.At(w.now.At)); worked > n.Budget() {
+		w.fail("%d runs on after %v of %v", n.Number, worked, n.Budget())
+	}
+}
+
+// checkAct checks what holds once the driver has done what it does by itself: that nothing comes due before the tree
+// does, and that the holds of layers are open around them.
+func (w *world) checkAct() {
+	due := w.tree.Due()
+	for _, r := range w.runs {
+		n := &r.node
+		if n.Phase() == machine.Over {
+			continue
+		}
+		w.checkHolds(r)
+		if n.Phase() != machine.Running || w.rules.Disabled || n.Seen().Asking {
+			continue
+		}
+		w.checkLeft(r)
+		if before := min(due-1, w.now.At+1e6*time.Hour); before >= w.now.At {
+			w.checkNothing(r, before, "the tree is due")
+		}
+		if quiet := w.now.At - w.now.Offset; n.Quiet(quiet) && (w.now.Offset == 0 || quiet > w.slept+time.Second) {
+			w.checkNothing(r, w.now.At, "polls look")
+		}
+	}
+}
+
+// checkNothing checks that nothing is due of a run at an instant.
+func (w *world) checkNothing(r *run, at time.Duration, before string) {
+	v := verdict.Judge(*r.node.Limits, *r.node.Seen(), r.node.At(at))
+	if v.Action != verdict.Continue {
+		w.fail("%s of %d is due at %v, before %s", v.Limit, r.node.Number, at, before)
+	}
+}
+
+// checkHolds checks that a run has as many holds as it and its layers have opened.
+func (w *world) checkHolds(r *run) { //nolint:cyclop // a list
+	open := 0
+	for _, one := range w.runs {
+		inside := one
+		for inside != nil && inside != r {
+			if inside.node.Phase() == machine.Over && one.node.Phase() != machine.Over {
+				return
+			}
+			inside = inside.outer
+		}
+		if inside == nil {
+			continue
+		}
+		for _, h := range one.holds {
+			if !h.Closed() {
+				open++
+			}
+		}
+	}
+	held := 0
+	if signs := r.node.Seen().Signs; signs != nil {
+		held = signs.Holds.Len()
+	}
+	if held != open && !(w.left && held > open) { // those that were left are beside them
+		w.fail("%d is held by %d, and %d are open", r.node.Number, held, open)
+	}
+}
+
+// checkLeft checks that a layer has no more left than its run.
+func (w *world) checkLeft(r *run) {
+	if r.outer == nil || r.unaware || w.extended || w.rules.ObserveOnly || r.cutOff() || r.outer.node.Phase() != machine.Running {
+		return
+	}
+	left := r.node.Left(r.node.At(w.now.At))
+	around := r.outer.node.Left(r.outer.node.At(w.now.At))
+	slack := w.slack()
+	if left-slack > around {
+		w.fail("%d has %v left of the %v of its run", r.node.Number, left, around)
 	}
 }

@@ -92,7 +92,6 @@ func (n *Node) act(in *Input) {
 	}
 }
 
-// cancel is another guard's decision.
 func (n *Node) cancel(in *Input) {
 	g := in.Guard
 	if in.Done = g.Observe || n.ObserveOnly; in.Done { // it is recorded and asked for, and the run goes on
@@ -118,7 +117,6 @@ func (n *Node) decide(v verdict.Verdict, reason string) {
 	n.tree.emit(Effect{Kind: Exchange, Node: n, Trip: t})
 }
 
-// beginTrip decides that the run ends.
 func (n *Node) beginTrip() *Trip {
 	n.Draw()
 	n.phase = Recording

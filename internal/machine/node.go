@@ -6,7 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
-	"github.com/seed62658d38/watchdog/internal/pending"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -21,13 +21,13 @@ type Node struct {
 	// Account is what the run has used, nil while nothing is counted.
 	Account *ledger.Account
 	// Pending is what the store does not have yet.
-	Pending pending.Queue[*Entry]
+	Pending Pending
 
 	tree  *Tree
 	outer *Node // the run around a layer
 	kin   kin
 	began time.Duration // when its window did, in the tree's time
-	due   due[*Node]
+	due   ordered.Due[*Node]
 	seen  verdict.Snapshot
 	phase Phase
 	trip  *Trip // while recording
@@ -68,7 +68,6 @@ func (m *more) takeLeft(key string) (all []fold.Pause) {
 	return all
 }
 
-// rungOf is where a ladder stands.
 func (m *more) rungOf(on fold.Key) int {
 	if m == nil {
 		return 0
@@ -158,7 +157,6 @@ func (n *Node) Silence(now Now) (silence time.Duration, signalled bool) {
 	return verdict.Silence(n.seen, n.At(now.At)), verdict.Signalled(n.seen)
 }
 
-// takePulse brings the signs of life into the decision.
 func (n *Node) takePulse(now *Now) {
 	pulse := n.Pulse.Load()
 	if pulse != nil && now.Machine {
@@ -189,5 +187,56 @@ func (n *Node) trace(s Signal) {
 	default:
 		kept := s // the others stay off the heap
 		n.tree.emit(Effect{Kind: Traced, Node: n, Signal: &kept})
+	}
+}
+
+// A Name tells a run and its window from all others. StartedAt is the window's start.
+type Name struct {
+	Run, Parent string
+	StartedAt   time.Time
+	// Begins says that the window begins with its watchdog and is told apart by a name, which is drawn when it is needed
+	// first: most layers end without an event.
+	Begins bool
+	fresh  string
+}
+
+// Draw draws the name of a fresh window. The name does not change then, and can be read without the tree.
+func (n *Name) Draw() {
+	if n.Begins && n.fresh == "" {
+		n.fresh = record.NewWindow()
+	}
+}
+
+// Window is what tells the windows of the run's events apart.
+func (n *Name) Window() fold.WindowID { return fold.WindowID{Parent: n.Parent, Fresh: n.fresh} }
+
+// windowName is the name of a window, from which the IDs of its events are derived: one that was drawn, or its start.
+func windowName(fresh string, startedAt time.Time) string {
+	if fresh != "" {
+		return fresh
+	}
+	return record.Stamp(startedAt).String()
+}
+
+// Once are the IDs of the end of the window that began then, and of the resume that opens the next.
+func (n *Name) Once(startedAt time.Time) []string {
+	window := windowName(n.fresh, startedAt)
+	return []string{
+		record.EventID(n.Run, window, record.EventCancel, record.Once),
+		record.EventID(n.Run, window, record.EventResume, record.Once),
+	}
+}
+
+// SpendID names what a store keeps of the window's spend for a tool.
+func (n *Name) SpendID(window, tool string) string {
+	return record.EventID(n.Run, window, "spend", record.Once+" "+tool)
+}
+
+// Event returns the event of one kind about the run. Events of the same name, window and run have the same ID,
+// whichever process makes them; an empty name makes an event of its own.
+func (n *Name) Event(kind string, at time.Time, name string, payload any) Event {
+	return Event{
+		ID: record.EventID(n.Run, windowName(n.fresh, n.StartedAt), kind, name), AggregateType: record.AggregateType,
+		AggregateID: n.Run, Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
 	}
 }

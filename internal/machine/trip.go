@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -64,3 +65,97 @@ type Signal struct {
 }
 
 func signal(s verdict.Signal) Signal { return Signal{Signal: s} }
+
+// A trace has what each run took, in that order: what the host did and said, what the store answered, what others used.
+// What was decided is not in it, because a replay decides it again: it has a run take the signals, at the instants at
+// which they were taken, and lets time pass between.
+
+// traceCall traces what became of a call. A run around the one that refused it was not asked.
+func (n *Node) traceCall(in *Input) {
+	s := *in.Told
+	for ; n != nil; n = n.outer {
+		if s.At = n.now(); n.phase != Over {
+			n.trace(s)
+		}
+		if n == in.Around {
+			return
+		}
+	}
+}
+
+// notBusy is that the host did not say that it is busy, or said it too late.
+func (q *Inquiry) notBusy(now time.Duration) Signal {
+	return signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: now, From: q.trip.Since, Rung: q.trip.Rung})
+}
+
+// traceAround traces what others use of the run's counted limits, from when it is known first.
+func (n *Node) traceAround() {
+	counts := n.seen.Spend.Counts
+	if !n.tree.Traced || len(counts) == 0 {
+		return
+	}
+	more := n.extras()
+	for i := len(more.around); i < len(counts); i++ {
+		more.around = append(more.around, counts[i].Around)
+	}
+	for i := range counts {
+		limit, around := &n.seen.Spend.Limits[i], counts[i].Around
+		if around == more.around[i] || limit.Scope != "" {
+			continue
+		}
+		more.around[i] = around
+		s := SpendOf(n.Account, n.seen.Spend.Use(i))
+		s.Used, s.Admitted, s.Needed = record.Number(around), 0, 0
+		n.trace(Signal{Signal: verdict.Signal{Kind: verdict.SignalSpent, At: n.now()}, Spend: &s})
+	}
+}
+
+// traceTakenBack marks what took back the end of the run, among the effects, and says which limit it was.
+func (t *Trip) traceTakenBack(n *Node, effects []Effect) {
+	taken := []verdict.SignalKind{verdict.SignalExtend, verdict.SignalPause, verdict.SignalUnpause}
+	for _, e := range effects {
+		if e.Kind == Traced && e.Node == n && slices.Contains(taken, e.Signal.Kind) {
+			if e.Signal.Refused = true; e.Signal.Spend == nil {
+				e.Signal.Spend = t.limit()
+			}
+		}
+	}
+}
+
+// limit is the limit whose trip it was, one of time in nanoseconds.
+func (t *Trip) limit() *record.Spend {
+	if t.Spend != nil {
+		return t.Spend
+	}
+	return &record.Spend{
+		Limit: string(t.Verdict.Limit), Used: record.Number(t.Verdict.Used), Allowed: record.Number(t.Verdict.Allowed),
+	}
+}
+
+// TakenBack reports whether the signal tells that the run's end was taken back, because the store knew what it tells.
+// It goes by what the limit allowed, because a timer may have been late.
+func (t *Trip) TakenBack(s *Signal) bool {
+	if !s.Refused || s.Spend == nil || s.Kind == verdict.SignalAdmit {
+		return false
+	}
+	of, was := t.limit(), *s.Spend
+	if s.More > 0 { // what an extension left of the limit that it extended
+		was.Allowed -= record.Number(s.More)
+	}
+	return of.Limit == was.Limit && of.Tool == was.Tool && of.Scope == was.Scope && of.Allowed == was.Allowed
+}
+
+// told takes what a trace says that the run took. Whoever replays it looks afterwards, once an attach is whole.
+func (n *Node) told(s *Signal) {
+	if n.phase == Over {
+		return
+	}
+	n.take(*s)
+	id := verdict.HoldID{Key: s.Key, Serial: s.Serial}
+	switch s.Kind {
+	case verdict.SignalHold:
+		n.signs().Holds.Find(id).Owner = &Hold{id: id}
+	case verdict.SignalHeld:
+		n.signs().Holds.Find(id).Owner = &Hold{id: id, pause: &verdict.Pause{}, restored: true}
+	}
+}

@@ -177,8 +177,13 @@ func (s *Events) Follow(
 	ctx context.Context, aggregateType, aggregateID string, ready func(), told func(*fold.Event),
 ) error {
 	f := &follower{aggregate: aggregate{aggregateType, aggregateID}, wake: make(chan struct{}, 1)}
-	s.addFollower(f)
-	defer s.removeFollower(f)
+	s.locked(func() {
+		if s.followers == nil {
+			s.followers = map[*follower]struct{}{}
+		}
+		s.followers[f] = struct{}{}
+	})
+	defer s.locked(func() { delete(s.followers, f) })
 	ready()
 	for {
 		select {
@@ -186,7 +191,9 @@ func (s *Events) Follow(
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for _, e := range s.takeWaiting(f) {
+		var waiting []*fold.Event
+		s.locked(func() { waiting, f.waiting = f.waiting, nil })
+		for _, e := range waiting {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -195,28 +202,10 @@ func (s *Events) Follow(
 	}
 }
 
-func (s *Events) addFollower(f *follower) {
+func (s *Events) locked(call func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.followers == nil {
-		s.followers = map[*follower]struct{}{}
-	}
-	s.followers[f] = struct{}{}
-}
-
-func (s *Events) removeFollower(f *follower) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.followers, f)
-}
-
-// takeWaiting returns the events to tell, and clears them.
-func (s *Events) takeWaiting(f *follower) []*fold.Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	waiting := f.waiting
-	f.waiting = nil
-	return waiting
+	call()
 }
 
 // notify adds those of the events that the follower wants. The caller holds the mutex of the events.

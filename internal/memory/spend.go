@@ -100,7 +100,6 @@ func (m *Spend[S, T]) forget(now time.Time) {
 	}
 }
 
-// keep charges a slice.
 func (m *Spend[S, T]) keep(id string, s *slice[T], currency string) {
 	if m.slices == nil {
 		m.currencies, m.ledgers, m.slices = map[string]string{}, map[Window]*ledger[T]{}, map[string]*slice[T]{}

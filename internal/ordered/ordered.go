@@ -1,5 +1,5 @@
-// Package ordered puts lists in order. It has one sort for all types. Package slices has one of each, some twenty
-// kilobytes for a large struct, which every program would link that has a run.
+// Package ordered puts lists in order, and keeps what is due in a heap. It has one sort for all types. Package slices
+// has one of each, some twenty kilobytes for a large struct, which every program would link that has a run.
 package ordered
 
 import (

@@ -9,14 +9,19 @@ import (
 // Once is the name of the one event of its kind in a window.
 const Once = "once"
 
-// EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it. An
-// empty name gives an ID that no other event has. A session's window is named by the text of its start, [Stamp.String].
-// A layer's has a name of its own, [NewWindow].
+// EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it, a
+// name-based UUID (RFC 9562, version 5). An empty name gives an ID that no other event has. A session's window is named
+// by the text of its start, [Stamp.String]. A layer's has a name of its own, [NewWindow].
 func EventID(runID, window, kind, name string) string {
 	if name == "" {
 		return randomID()
 	}
-	return derivedID(runID, window, kind, name)
+	parts := make([]byte, 0, 160)
+	for _, part := range [...]string{runID, window, kind, name} {
+		parts = append(append(parts, part...), 0)
+	}
+	sum := sha1.Sum(parts)
+	return formatUUID([16]byte(sum[:16]), 5)
 }
 
 // NewWindow is a name that no other window has.
@@ -24,16 +29,6 @@ func NewWindow() string { return randomID() }
 
 // NewRunID is the ID of a run that its host gave none.
 func NewRunID() string { return randomID() }
-
-// derivedID is a name-based UUID (RFC 9562, version 5).
-func derivedID(parts ...string) string {
-	name := make([]byte, 0, 160)
-	for _, part := range parts {
-		name = append(append(name, part...), 0)
-	}
-	sum := sha1.Sum(name)
-	return formatUUID([16]byte(sum[:16]), 5)
-}
 
 // randomID is a random UUID (RFC 9562, version 4).
 func randomID() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 )
 
 // Seconds are a length of time in a payload. Other writers may have left the number in a string.
@@ -41,11 +42,7 @@ type Number int64
 
 // UnmarshalJSON reads a number, or a string that holds one.
 func (n *Number) UnmarshalJSON(text []byte) error {
-	var quoted string
-	if json.Unmarshal(text, &quoted) != nil {
-		quoted = string(text)
-	}
-	if whole, err := strconv.ParseInt(quoted, 10, 64); err == nil {
+	if whole, err := strconv.ParseInt(unquoted(text), 10, 64); err == nil {
 		*n = Number(whole)
 		return nil
 	}
@@ -60,18 +57,76 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+func unquoted(text []byte) string {
+	var quoted string
+	if json.Unmarshal(text, &quoted) != nil {
+		return string(text)
+	}
+	return quoted
+}
+
 // number reads a number, or a string that holds one. Null is zero.
 func number(text []byte) (float64, error) {
 	if bytes.Equal(text, []byte("null")) {
 		return 0, nil
 	}
-	var quoted string
-	if json.Unmarshal(text, &quoted) != nil {
-		quoted = string(text)
-	}
-	n, err := strconv.ParseFloat(quoted, 64)
+	n, err := strconv.ParseFloat(unquoted(text), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, fmt.Errorf("%s is not a number", text)
 	}
 	return n, nil
+}
+
+// A Stamp is a time as events carry it: UTC, RFC 3339, truncated to the microsecond and written with all six digits.
+// Databases and other languages keep no more.
+type Stamp time.Time
+
+const stampLayout = "2006-01-02T15:04:05.000000Z"
+
+// Truncate makes a time comparable with == to one that went through a store.
+func Truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// String is the time as events have it, which is the name of a session's window, too.
+func (s Stamp) String() string { return Truncate(time.Time(s)).Format(stampLayout) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s Stamp) MarshalText() ([]byte, error) {
+	return Truncate(time.Time(s)).AppendFormat(make([]byte, 0, 32), stampLayout), nil
+}
+
+// UnmarshalText reads what MarshalText wrote and the times of other writers: any offset, or none for UTC, any number of
+// digits, a space for the T.
+func (s *Stamp) UnmarshalText(text []byte) error {
+	var first error
+	for _, layout := range [...]string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999",
+	} {
+		t, err := time.Parse(layout, string(text))
+		if err == nil {
+			*s = Stamp(Truncate(t))
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return fmt.Errorf("time %q is not RFC 3339: %w", text, first)
+}
+
+// WholeSeconds floors, as elapsed_seconds must be.
+func WholeSeconds(d time.Duration) Seconds { return Seconds(d / time.Second) }
+
+// ExactSeconds are to the microsecond, as times are.
+func ExactSeconds(d time.Duration) Seconds { return Seconds(d.Truncate(time.Microsecond).Seconds()) }
+
+// FloatSeconds are as exact as a number can be.
+func FloatSeconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+
+// Duration is the length that a payload's seconds stand for. The longest that there is means no limit.
+func Duration(seconds Seconds) time.Duration {
+	if float64(seconds) >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(float64(seconds)*1e6)) * time.Microsecond
 }

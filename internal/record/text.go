@@ -59,7 +59,6 @@ func TextFlaw(text string, limit int) string {
 	return ""
 }
 
-// isPlain reports whether the text is nothing but visible ASCII.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' {

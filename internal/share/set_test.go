@@ -3,12 +3,10 @@ package share_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,88 +85,6 @@ func (s *session) close(t *testing.T) {
 	t.Helper()
 	s.locked(func() { require.True(t, s.account.Close()) })
 	s.set.Close(func(l *share.Limit, err error) { require.NoError(t, err, l.String()) })
-}
-
-// A history is two sessions that share a limit, and the stores of their limits.
-type history struct {
-	t        *testing.T
-	random   *rand.Rand
-	team     *store
-	own      []*store
-	sessions []*session
-	used     []int64
-}
-
-// TestSetModel plays random histories of two sessions that share a limit, whose stores fail at times. Once all is
-// settled and closed, the stores are charged with what was used: no more, and no less.
-func TestSetModel(t *testing.T) {
-	for seed := range uint64(50) {
-		inBubble(t, func(t *testing.T, _ *store, _ *share.Limit, c *share.Carrier) {
-			h := &history{t: t, used: make([]int64, 2), team: &store{name: "team", slices: map[string]int64{}}}
-			h.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed that gives the same history again
-			for i := range h.used {
-				h.own = append(h.own, &store{name: fmt.Sprint("own ", i), slices: map[string]int64{}})
-				h.sessions = append(h.sessions, newSession(t, c, h.own[i], h.team))
-			}
-			for range 30 {
-				h.step(h.random.IntN(2))
-				synctest.Wait()
-			}
-			h.end()
-			for i, own := range h.own {
-				require.Equal(t, h.used[i], own.charged)
-			}
-			require.Equal(t, h.used[0]+h.used[1], h.team.charged)
-		})
-	}
-}
-
-func (h *history) step(i int) {
-	s, stores := h.sessions[i], []*store{h.own[i], h.team}
-	switch n := h.random.IntN(10); {
-	case n < 5:
-		s.admit(h.t, h.random.Int64N(9)+1)
-	case n < 8 && len(s.open) > 0:
-		h.settle(i, h.random.Int64N(9)-4)
-	case n < 9:
-		_ = s.set.Cover(nil)
-		require.False(h.t, stores[0].before == nil && stores[1].before == nil && s.set.Uncovered())
-	default:
-		for _, one := range stores {
-			one.before = nil
-			if h.random.IntN(2) == 0 {
-				one.before = func(context.Context) error { return errAway }
-			}
-		}
-	}
-}
-
-// settle settles the last open call with so much more than it was admitted with.
-func (h *history) settle(i int, beyond int64) (late bool) {
-	s := h.sessions[i]
-	one := s.open[len(s.open)-1]
-	s.open = s.open[:len(s.open)-1]
-	n := max(one.most+beyond, 0)
-	h.used[i] += n
-	return s.settle(one, n)
-}
-
-// end has the stores answer, and closes the sessions, each with a call that is settled after that.
-func (h *history) end() {
-	h.team.before, h.own[0].before, h.own[1].before = nil, nil, nil
-	for i, s := range h.sessions {
-		s.admit(h.t, 5)
-		for len(s.open) > 1 {
-			h.settle(i, h.random.Int64N(9)-4)
-		}
-		s.close(h.t)
-	}
-	for i, s := range h.sessions {
-		require.True(h.t, h.settle(i, 3))
-		require.True(h.t, s.set.Owes())
-		require.NoError(h.t, s.set.Settle())
-		require.False(h.t, s.set.Owes())
-	}
 }
 
 // TestSetUnpaid protects that whoever closes hears of what the stores did not take, and can try again.

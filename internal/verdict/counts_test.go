@@ -2,6 +2,8 @@ package verdict_test
 
 import (
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -158,5 +160,36 @@ func followPeriods(t *testing.T, name string, now time.Time, step time.Duration)
 			require.True(t, begins.Equal(before), "%s after %s begins at %s", name, before, begins)
 		}
 		require.True(t, b.Equal(begins) && e.Equal(ends), "%s of %s is %s to %s, and %s to %s", name, now, b, e, begins, ends)
+	}
+}
+
+// TestTally compares a tally with a number that has no end.
+func TestTally(t *testing.T) {
+	most := big.NewInt(math.MaxInt64)
+	numbers := []int64{0, 1, 2, 1 << 62, math.MaxInt64 - 1, math.MaxInt64, -1, -math.MaxInt64}
+	for range 200 {
+		var tally, other verdict.Tally
+		sum, taken := new(big.Int), new(big.Int)
+		for range 50 {
+			n := numbers[rand.IntN(len(numbers))]
+			if rand.IntN(2) == 0 {
+				tally.Add(n)
+				sum.Add(sum, big.NewInt(n))
+			} else {
+				tally.Sub(n)
+				sum.Sub(sum, big.NewInt(n))
+			}
+			if rand.IntN(4) == 0 {
+				other.Add(n)
+				tally.SubAll(other)
+				taken.Add(taken, big.NewInt(n))
+				sum.Sub(sum, taken)
+			}
+			want := new(big.Int).Set(sum)
+			if want.CmpAbs(most) > 0 {
+				want.Mul(most, big.NewInt(int64(sum.Sign())))
+			}
+			require.Equal(t, want.Int64(), tally.Count())
+		}
 	}
 }

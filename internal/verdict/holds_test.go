@@ -1,8 +1,6 @@
 package verdict_test
 
 import (
-	"math/rand/v2"
-	"strconv"
 	"testing"
 	"time"
 
@@ -136,30 +134,4 @@ func TestHoldsIdle(t *testing.T) {
 		seen.Signs.Signal(false, 1)
 		require.Equal(t, verdict.Idle, verdict.Judge(limits, seen, 12).Limit)
 	})
-}
-
-// TestHoldsCost counts comparisons: a hold among twenty thousand costs a few more than one among two thousand, not ten
-// times as many.
-func TestHoldsCost(t *testing.T) {
-	cost := func(n int) float64 {
-		seen, rng := verdict.Snapshot{Signs: &verdict.Signs{}}, rand.New(rand.NewPCG(1, 1))
-		ids := make([]verdict.HoldID, n+1)
-		ids[n] = toolHold(0) // open till the end: what is counted goes with the last hold
-		seen.Signs.Open(ids[n], verdict.HoldLimits{Cap: verdict.Never, Idle: 1}, 0)
-		for i := range n {
-			ids[i].Key = strconv.Itoa(i)
-			seen.Signs.Open(ids[i], verdict.HoldLimits{
-				Cap: time.Duration(1 + rng.IntN(n)), Idle: time.Duration(1 + rng.IntN(n)),
-			}, 0)
-			verdict.Judge(others(verdict.Limits{}), seen, 0)
-		}
-		for _, i := range rng.Perm(n) {
-			verdict.Judge(others(verdict.Limits{}), seen, 0)
-			require.True(t, seen.Signs.Close(ids[i], 0))
-		}
-		return float64(seen.Signs.Holds.Compared()) / float64(n)
-	}
-	few, many := cost(2_000), cost(20_000)
-	require.Less(t, many, 2*few, "comparisons per hold: %.1f of 2,000, %.1f of 20,000", few, many)
-	require.Less(t, many, 120.0, "comparisons per hold of 20,000")
 }

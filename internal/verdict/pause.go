@@ -72,9 +72,8 @@ func (p *Pause) ended(told Pause) bool {
 	return true
 }
 
-// indexFrom brings the index up to date from a place on.
 func (p *Pauses) indexFrom(from int) {
-	if p.index == nil && from < len(p.all) {
+	if p.index == nil {
 		p.index = map[string]int{}
 	}
 	for i := from; i < len(p.all); i++ {
@@ -103,19 +102,11 @@ func (p *Pauses) News(stored []Pause) (news []Pause) {
 
 // With returns these pauses and the others.
 func (p *Pauses) With(others []Pause) *Pauses {
-	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index)}
+	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index), union: slices.Clone(p.union)}
+	others = slices.Clone(others)
+	ordered.Sort(others, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
 	for _, other := range others {
-		if i, known := all.index[other.ID]; known {
-			all.all[i].ended(other)
-			continue
-		}
-		all.all = append(all.all, other)
-		all.indexFrom(len(all.all) - 1)
-	}
-	ordered.Sort(all.all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
-	all.indexFrom(0)
-	for _, pause := range all.all {
-		all.merge(pause)
+		all.Set(other)
 	}
 	return all
 }
@@ -221,16 +212,9 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 // PausedBefore returns how long all of these, each with an ID of its own, had stopped the wall clock before the instant
 // now.
 func PausedBefore(all []Pause, now time.Duration) time.Duration {
-	all = slices.Clone(all)
-	ordered.Sort(all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
-	p := &Pauses{}
-	for _, pause := range all {
-		p.merge(pause)
-	}
-	return p.Before(now)
+	return new(Pauses).With(all).Before(now)
 }
 
-// worked returns what the wall clock shows at the instant now.
 func (s *Snapshot) worked(now time.Duration) time.Duration { return now - s.pauses().Before(now) }
 
 func (s *Snapshot) pauses() *Pauses {

@@ -86,7 +86,9 @@ func (s *Series) Observe(limits SeriesLimits, seen Observation) SeriesVerdict {
 	s.reported.terminal = false
 	if seen.Class == ClassProgressing || changed {
 		s.reported.noProgress = false
-		s.equal = equalAfterProgress(seen.Class)
+		if s.equal = 1; seen.Class == ClassProgressing {
+			s.equal = 0
+		}
 		return SeriesVerdict{Progress: true, Equal: s.equal}
 	}
 	s.equal++
@@ -105,14 +107,6 @@ func (s *Series) observeBlind(limits SeriesLimits) SeriesVerdict {
 		v.Trip, v.First, v.FromBlind = limits.OnBlind, first(&s.reported.blind), true
 	}
 	return v
-}
-
-// equalAfterProgress returns the count after progress. An observation classed as progressing does not count as equal.
-func equalAfterProgress(class Class) int {
-	if class == ClassProgressing {
-		return 0
-	}
-	return 1
 }
 
 // first reports whether something is reported for the first time, and marks it as reported.

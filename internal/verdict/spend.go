@@ -54,6 +54,8 @@ type Count struct {
 	Rung  Rung
 	// Steps is how often something was asked for the limit, or it was extended.
 	Steps int
+	// Refused is how many calls did not fit, also those that are made all the same in a run that is only observed.
+	Refused int64
 
 	tripped tripped
 	needed  int64  // of the call that was refused
@@ -95,8 +97,6 @@ type Spend struct {
 	Counts []Count
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
-
-	refusals []int64 // by the limits, nil until there is one; a limit whose window begins again keeps its own
 
 	open map[int]Use // the admissions of a trace that are open, by their serials
 }
@@ -166,26 +166,6 @@ func (s *Spend) Refused(i int, most *Use) (look bool) {
 	return look
 }
 
-// AddRefusal counts a call that did not fit in a limit, also one that is made all the same in a run that is only
-// observed.
-func (s *Spend) AddRefusal(i int) {
-	for len(s.refusals) < len(s.Limits) {
-		s.refusals = append(s.refusals, 0)
-	}
-	s.refusals[i]++
-}
-
-// TakeRefusal takes one back, of a call that fits after all.
-func (s *Spend) TakeRefusal(i int) { s.refusals[i]-- }
-
-// Refusals returns how many calls did not fit in a limit.
-func (s *Spend) Refusals(i int) int64 {
-	if i >= len(s.refusals) {
-		return 0
-	}
-	return s.refusals[i]
-}
-
 // trip notes what happened to a limit. What is told once is not noted again, nor what happens before the next look.
 func (s *Spend) trip(i int, what tripped) (look bool) {
 	count := &s.Counts[i]
@@ -199,7 +179,6 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 // Void takes back an admission of which nothing was used.
 func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
 
-// void takes it back in the first limits.
 func (s *Spend) void(most *Use, first int) {
 	for i := range first {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
@@ -267,7 +246,8 @@ func (s *Spend) Extend(i int, more int64) {
 
 // Renew begins a shared limit again, whose window is over.
 func (s *Spend) Renew(i int) {
-	s.Counts[i] = Count{Extended: s.Counts[i].Extended, Steps: s.Counts[i].Steps}
+	before := &s.Counts[i]
+	s.Counts[i] = Count{Extended: before.Extended, Steps: before.Steps, Refused: before.Refused}
 }
 
 // AddLimits adds limits of which nothing is used.

@@ -305,3 +305,22 @@ func TestRowWarns(t *testing.T) {
 	limits := verdict.Limits{WallClock: verdict.Never, Safety: verdict.Never}
 	require.Equal(t, verdict.Warn, verdict.Judge(limits, verdict.Snapshot{Spend: s}, 0).Action)
 }
+
+// TestSpendDue protects the settle that reaches a bound exactly: it has the run looked at, and none before it does.
+func TestSpendDue(t *testing.T) {
+	for name, limit := range map[string]verdict.CountLimit{
+		"a warning":   {Max: 10, WarnAt: []float64{0.6}},
+		"the reserve": {Max: 10, Reserve: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit.Kind = verdict.KindRequests
+			s := verdict.NewSpend([]verdict.CountLimit{limit}, false)
+			one := verdict.Use{}
+			one.Counts[verdict.KindRequests] = 1
+			for n := range 6 {
+				require.Negative(t, s.Admit(&one))
+				require.Equal(t, n == 5, s.Settle(&one, &one), n)
+			}
+		})
+	}
+}

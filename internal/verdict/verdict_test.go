@@ -2,9 +2,11 @@ package verdict_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -169,4 +171,139 @@ func TestMonotonicClock(t *testing.T) {
 	require.Equal(t, 3*hour, m.Read(-4*hour), "time goes on from there")
 	early := verdict.NewMonotonicClock(-hour, 0)
 	require.Zero(t, early.Read(0))
+}
+
+func TestRungAtStart(t *testing.T) {
+	limits := others(verdict.Limits{
+		Idle: 10, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
+	})
+	seen := verdict.Snapshot{Signs: &verdict.Signs{OnIdle: verdict.Rung{Attempts: 1}}}
+	require.Equal(t, 2, verdict.Judge(limits, seen, 11).Rung, "a rung at the window's start counts while there is no progress")
+	seen.Signs.Signal(true, 0)
+	require.Equal(t, 1, verdict.Judge(limits, seen, 11).Rung, "progress at that instant puts the ladder back")
+}
+
+// TestLadderEnds gives each trip of a silence in which nothing happens, and then those after activity and progress.
+func TestLadderEnds(t *testing.T) {
+	const wait, retry, unstick, cancel = verdict.DirectWait, verdict.DirectRetry, verdict.DirectUnstick, verdict.DirectCancel
+	for _, c := range []struct {
+		name                              string
+		ladder                            []verdict.Directive
+		silent, afterActivity, afterRenew string
+	}{
+		{"none", nil, "cancel", "cancel", "cancel"},
+		{"a wait", []verdict.Directive{wait}, "wait", "wait", "wait"},
+		{"a wait at the end", []verdict.Directive{retry, wait}, "retry wait", "wait", "retry wait"},
+		{"waits", []verdict.Directive{wait, wait}, "wait wait", "wait", "wait wait"},
+		{"a retry at the end", []verdict.Directive{wait, retry}, "wait retry cancel", "cancel", "wait retry cancel"},
+		{"a wait and a cancel", []verdict.Directive{wait, cancel}, "wait cancel", "cancel", "wait cancel"},
+		{"an unstuck", []verdict.Directive{unstick}, "unstuck cancel", "cancel", "unstuck cancel"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			limits := others(verdict.Limits{Idle: 10, Ladders: verdict.Ladders{verdict.Idle: c.ladder}})
+			seen, now := verdict.Snapshot{Signs: &verdict.Signs{}}, time.Duration(0)
+			stretch := func() string {
+				var all []string
+				for range 10 {
+					v := verdict.Judge(limits, seen, now)
+					if v.Next == verdict.Never && v.Action == verdict.Continue {
+						break
+					}
+					if v.Action == verdict.Continue {
+						now = v.Next
+						continue
+					}
+					all = append(all, string(v.Directive))
+					seen.Apply(v, now)
+				}
+				now += 1000
+				return strings.Join(all, " ")
+			}
+			require.Equal(t, c.silent, stretch())
+			seen.Signs.Signal(false, now)
+			require.Equal(t, c.afterActivity, stretch())
+			seen.Signs.Signal(true, now)
+			require.Equal(t, c.afterRenew, stretch())
+		})
+	}
+}
+
+func TestHeldOn(t *testing.T) {
+	for _, c := range []struct {
+		ladder []verdict.Directive
+		rung   int
+		trips  bool
+	}{
+		{nil, 0, true},
+		{[]verdict.Directive{verdict.DirectWait}, 0, true},
+		{[]verdict.Directive{verdict.DirectWait}, 1, false},
+		{[]verdict.Directive{verdict.DirectRetry, verdict.DirectWait}, 1, true},
+		{[]verdict.Directive{verdict.DirectRetry, verdict.DirectWait}, 2, false},
+		{[]verdict.Directive{verdict.DirectRetry}, 1, true},
+		{nil, 2, true}, // the ladder was longer
+	} {
+		limits := others(verdict.Limits{Ladders: verdict.Ladders{verdict.Hold: c.ladder}})
+		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
+		seen.Take(&limits, verdict.Signal{Kind: verdict.SignalHeld, Key: "tool", At: 50, Length: 10, Rung: c.rung})
+		require.Equal(t, c.trips, verdict.Judge(limits, seen, 50).Limit == verdict.Hold, "%v on rung %d", c.ladder, c.rung)
+	}
+}
+
+func TestClockStep(t *testing.T) {
+	const s, hour = time.Second, time.Hour
+	type reading = verdict.ClockReading
+	for name, c := range map[string]struct {
+		before, after reading
+		want          time.Duration
+	}{
+		"it goes on":                          {reading{0, 0, 0}, reading{hour, hour, hour}, 0},
+		"it is set forward":                   {reading{0, 0, 0}, reading{10 * s, 10 * s, hour}, hour - 10*s},
+		"it is set back":                      {reading{0, 0, 0}, reading{10 * s, 10 * s, -hour}, -hour - 10*s},
+		"five seconds and the drift are none": {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 1006 * s}, 0},
+		"a nanosecond more is one":            {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 1006*s + 1}, 6*s + 1},
+		"five seconds back are none":          {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994 * s}, 0},
+		"a nanosecond more back is one":       {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994*s - 1}, -6*s - 1},
+		"a slow first answer is none":         {reading{0, 60 * s, 60 * s}, reading{61 * s, 61 * s, 61 * s}, 0},
+		"shown early in it, neither":          {reading{0, 60 * s, 0}, reading{61 * s, 61 * s, 61 * s}, 0},
+		"a slow second answer is none":        {reading{0, 0, 0}, reading{0, 60 * s, 60 * s}, 0},
+		"shown early in that, neither":        {reading{0, 0, 0}, reading{0, 60 * s, 0}, 0},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, verdict.ClockStep(c.before, c.after)) })
+	}
+}
+
+func TestAllowedSilence(t *testing.T) {
+	const never, wait, retry, end = verdict.Never, verdict.DirectWait, verdict.DirectRetry, verdict.DirectCancel
+	asks := func(all ...verdict.Directive) verdict.Ladders { return verdict.Ladders{verdict.Idle: all} }
+	for name, c := range map[string]struct {
+		limits verdict.Limits
+		want   time.Duration
+	}{
+		"no limit":                   {verdict.Limits{Idle: never, NoProgress: never}, 0},
+		"idle":                       {verdict.Limits{Idle: 20, NoProgress: never}, 21},
+		"no progress":                {verdict.Limits{Idle: never, NoProgress: 30}, 31},
+		"the longer one":             {verdict.Limits{Idle: 20, NoProgress: 30}, 31},
+		"two rungs and the cancel":   {verdict.Limits{Idle: 20, NoProgress: 30, Ladders: asks(retry, retry)}, 63},
+		"a cancel that is written":   {verdict.Limits{Idle: 20, NoProgress: never, Ladders: asks(wait, end)}, 42},
+		"a ladder that never ends":   {verdict.Limits{Idle: 20, NoProgress: never, Ladders: asks(retry, wait)}, never},
+		"another limit that ends it": {verdict.Limits{Idle: 20, NoProgress: 30, Ladders: asks(wait)}, 31},
+		"a ladder without a limit":   {verdict.Limits{Idle: never, NoProgress: never, Ladders: asks(wait)}, 0},
+		"too long":                   {verdict.Limits{Idle: never / 2, NoProgress: never, Ladders: asks(retry, retry)}, never},
+		"a longer wait for a first sign": {
+			verdict.Limits{Idle: 20, NoProgress: never, FromFirstSign: true, FirstSign: 40}, 41,
+		},
+		"no limit of the wait for a first sign": {
+			verdict.Limits{Idle: 20, NoProgress: never, FromFirstSign: true, FirstSign: never}, 21,
+		},
+	} {
+		assert.Equal(t, c.want, verdict.AllowedSilence(&c.limits, 1), name)
+	}
+}
+
+func TestSessionThreshold(t *testing.T) {
+	for _, c := range []struct{ own, swept, allowance, want time.Duration }{
+		{0, 5, 0, 5}, {3, 5, 0, 3}, {8, 5, 0, 8}, {0, 5, 20, 20}, {0, 5, 2, 5}, {9, 5, 20, 20}, {verdict.Never, 5, 0, verdict.Never},
+	} {
+		assert.Equal(t, c.want, verdict.SessionThreshold(c.own, c.swept, c.allowance), "%+v", c)
+	}
 }

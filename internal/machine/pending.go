@@ -1,9 +1,4 @@
-// Package pending is the line of what a run has decided and its store does not have yet, and the rules of what is
-// dropped where too much waits: what became of calls before all else, a pause together with its release or not at all,
-// and never the newest, which a run's stop is.
-//
-// It stores nothing, locks nothing, and does not know what an entry says.
-package pending
+package machine
 
 import (
 	"cmp"
@@ -13,20 +8,20 @@ import (
 )
 
 const (
-	// Max is how many entries wait that are not spare.
-	Max = 64
+	// MaxPending is how many entries wait that are not spare.
+	MaxPending = 64
 	// MaxSpare is how many spare ones wait besides.
 	MaxSpare = 1024
 )
 
 var (
 	// ErrDropped says that newer entries took the place of one that waited.
-	ErrDropped = errors.New("more than " + strconv.Itoa(Max) + " wait for the event store: the oldest is dropped")
+	ErrDropped = errors.New("more than " + strconv.Itoa(MaxPending) + " wait for the event store: the oldest is dropped")
 	// ErrSpareDropped says that a newer spare entry took its place.
 	ErrSpareDropped = errors.New("too many overruns of calls wait for the event store")
 )
 
-// A State is where an entry stands, which is all or nothing of what is to be stored of one decision. Entries embed it.
+// A State is where an [Entry] stands.
 type State struct {
 	// Opening is that of the pause that the entry closes, nil if another process opened it.
 	Opening *State
@@ -49,33 +44,29 @@ func (s *State) Err() error {
 	return s.err
 }
 
-func (s *State) state() *State { return s }
-
-// An Entry is a pointer to what embeds a [State].
-type Entry interface{ state() *State }
-
-// A Queue is what a run's store does not have yet: spare entries and then the others, each oldest first. Its zero value
-// is empty. It is not safe for concurrent use.
-type Queue[E Entry] struct{ entries []E }
+// Pending is the line of what a run has decided and its store does not have yet: spare entries and then the others, each
+// oldest first. Where too much waits, what became of calls is dropped before all else, a pause together with its release
+// or not at all, and never the newest, which a run's stop is. Its zero value is empty. It is not safe for concurrent use.
+type Pending struct{ entries []*Entry }
 
 // Put has an entry wait. If too many do, the oldest that can be dropped is.
-func (q *Queue[E]) Put(e E) {
+func (q *Pending) Put(e *Entry) {
 	q.entries = append(q.entries, e)
-	newest := e.state()
+	newest := &e.State
 	if newest.Opening != nil {
 		newest.Opening.release = newest
 	}
-	for len(q.entries)-q.spare() > Max {
-		at := slices.IndexFunc(q.entries, func(old E) bool { return old.state().canDrop(newest) })
+	for len(q.entries)-q.spare() > MaxPending {
+		at := slices.IndexFunc(q.entries, func(old *Entry) bool { return old.canDrop(newest) })
 		if at < 0 {
 			return
 		}
-		oldest := q.entries[at].state()
+		oldest := &q.entries[at].State
 		dropped := [...]*State{oldest, cmp.Or(oldest.release, oldest)}
 		for _, old := range dropped {
 			old.err = ErrDropped
 		}
-		q.entries = slices.DeleteFunc(q.entries, func(e E) bool { return slices.Contains(dropped[:], e.state()) })
+		q.entries = slices.DeleteFunc(q.entries, func(e *Entry) bool { return slices.Contains(dropped[:], &e.State) })
 	}
 }
 
@@ -93,35 +84,34 @@ func (s *State) canDrop(newest *State) bool {
 }
 
 // PutSpare has an entry wait that is dropped before the others, and returns those that were dropped for it.
-func (q *Queue[E]) PutSpare(e E) (dropped []E) {
-	e.state().spare = true
+func (q *Pending) PutSpare(e *Entry) (dropped []*Entry) {
+	e.spare = true
 	at := q.spare()
 	q.entries = slices.Insert(q.entries, at, e)
 	if at >= MaxSpare {
-		q.entries[0].state().err = ErrSpareDropped
+		q.entries[0].err = ErrSpareDropped
 		dropped, q.entries = q.entries[:1:1], q.entries[1:]
 	}
 	return dropped
 }
 
-// spare is how many entries are.
-func (q *Queue[E]) spare() int {
-	if at := slices.IndexFunc(q.entries, func(e E) bool { return !e.state().spare }); at >= 0 {
+func (q *Pending) spare() int {
+	if at := slices.IndexFunc(q.entries, func(e *Entry) bool { return !e.spare }); at >= 0 {
 		return at
 	}
 	return len(q.entries)
 }
 
 // Empty reports whether the store has everything.
-func (q *Queue[E]) Empty() bool { return len(q.entries) == 0 }
+func (q *Pending) Empty() bool { return len(q.entries) == 0 }
 
 // All are the entries that the store does not have.
-func (q *Queue[E]) All() []E { return slices.Clone(q.entries) }
+func (q *Pending) All() []*Entry { return slices.Clone(q.entries) }
 
 // Pauses are the openings and releases of pauses among them.
-func (q *Queue[E]) Pauses() (pauses []E) {
+func (q *Pending) Pauses() (pauses []*Entry) {
 	for _, e := range q.entries {
-		if s := e.state(); s.Opens || s.Closes {
+		if e.Opens || e.Closes {
 			pauses = append(pauses, e)
 		}
 	}
@@ -129,16 +119,16 @@ func (q *Queue[E]) Pauses() (pauses []E) {
 }
 
 // Settle notes that the store has the entries, which may have been dropped.
-func (q *Queue[E]) Settle(stored []E) {
+func (q *Pending) Settle(stored []*Entry) {
 	for _, e := range stored {
-		e.state().stored = true
+		e.stored = true
 	}
-	q.entries = slices.DeleteFunc(q.entries, func(e E) bool { return e.state().stored })
+	q.entries = slices.DeleteFunc(q.entries, func(e *Entry) bool { return e.stored })
 }
 
 // Fail notes why the store did not take the entries.
-func (q *Queue[E]) Fail(err error, tried []E) {
+func (q *Pending) Fail(err error, tried []*Entry) {
 	for _, e := range tried {
-		e.state().err = err
+		e.err = err
 	}
 }
