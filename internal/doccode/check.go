@@ -20,8 +20,8 @@ import (
 
 // A Checker checks snippets against the packages of one workspace. A snippet with a package clause is a file.
 // Declarations are checked as they are, and everything else as the body of a function that returns an error; a package
-// that such a snippet uses is imported, and other names that it does not declare are looked up in a file that stands for
-// the host. A Checker is not safe for concurrent use.
+// that such a snippet uses is imported, and other names that it does not declare are looked up in a file that stands
+// for the host. A Checker is not safe for concurrent use.
 type Checker struct {
 	dir       string
 	packages  map[string]string

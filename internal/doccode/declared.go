@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -72,24 +73,20 @@ func (n names) addMembers(of string, members ...*ast.Field) {
 // embeds a type of another package, has assumes that every member exists.
 func (n names) has(name string) bool {
 	name, member, ofType := strings.Cut(name, ".")
-	declared := n.types[name]
-	if !ofType || declared == nil {
-		return !ofType && (declared != nil || n.values[name])
+	if !ofType {
+		return n.values[name] || n.types[name] != nil
 	}
-	for _, m := range declared.members {
-		for _, own := range m.Names {
-			if own.Name == member {
-				return true
-			}
-		}
-		if len(m.Names) == 0 {
-			from, embedded := typeName(m.Type)
-			if embedded == member || from != "" || embedded != name && n.has(embedded+"."+member) {
-				return true
-			}
-		}
+	gives := func(m *ast.Field) bool { return n.gives(name, m, member) }
+	return n.types[name] != nil && slices.ContainsFunc(n.types[name].members, gives)
+}
+
+// gives reports whether a member of a type has a name, or promotes what has it.
+func (n names) gives(of string, m *ast.Field, name string) bool {
+	if len(m.Names) == 0 {
+		from, embedded := typeName(m.Type)
+		return embedded == name || from != "" || embedded != of && n.has(embedded+"."+name)
 	}
-	return false
+	return slices.ContainsFunc(m.Names, func(own *ast.Ident) bool { return own.Name == name })
 }
 
 var named = regexp.MustCompile(`^[*(]*(?:(\w+)\.)?(\w+)`)

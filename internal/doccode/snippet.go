@@ -3,6 +3,7 @@ package doccode
 import (
 	"fmt"
 	"go/doc"
+	"go/doc/comment"
 	"go/format"
 	"go/parser"
 	"go/token"
@@ -18,33 +19,24 @@ type Snippet struct {
 	Code string
 }
 
-// Comment returns the indented code in the line comments of a Go file. Blank lines inside of a block belong to it. What
-// is not Go is left out: tables, output, YAML, and code with "..." for what does not matter.
+// Comment returns the indented code in the comments of a Go file. What is not Go is left out: tables, output, YAML, and
+// code with "..." for what does not matter.
 func Comment(file, text string) []Snippet {
 	var found []Snippet
-	var code []string
-	first := 0
-	end := func() {
-		if block := strings.TrimRight(strings.Join(code, "\n"), "\n"); isGo(block) {
-			found = append(found, Snippet{File: file, Line: first, Code: block})
-		}
-		code = nil
-	}
-	for i, line := range strings.Split(text, "\n") {
-		indented, isCode := strings.CutPrefix(line, "//\t")
-		switch {
-		case isCode:
-			if len(code) == 0 {
-				first = i + 1
+	files := token.NewFileSet()
+	syntax, _ := parser.ParseFile(files, file, text, parser.ParseComments) // the compiler tells what is wrong in it
+	for _, group := range syntax.Comments {
+		comments := group.Text()
+		for _, block := range new(comment.Parser).Parse(comments).Content {
+			code, isCode := block.(*comment.Code)
+			if !isCode || !isGo(code.Text) {
+				continue
 			}
-			code = append(code, indented)
-		case line == "//" && len(code) > 0:
-			code = append(code, "")
-		default:
-			end()
+			first, _, _ := strings.Cut(code.Text, "\n")
+			line := files.Position(group.Pos()).Line + lineOf(comments, "\t"+first)
+			found = append(found, Snippet{File: file, Line: line, Code: strings.TrimSuffix(code.Text, "\n")})
 		}
 	}
-	end()
 	return found
 }
 

@@ -33,8 +33,8 @@ type goPackage struct {
 	imports          map[string]string // by the name that the files use
 }
 
-// Load reads every Go file of a tree. It skips folders named testdata, bin or vendor, and those whose name begins with a
-// dot or an underscore.
+// Load reads every Go file of a tree. It skips folders named testdata, bin or vendor, and those whose name begins with
+// a dot or an underscore.
 func Load(files fs.FS) (*Tree, error) {
 	t := &Tree{
 		files: files, modules: map[string]bool{}, positions: token.NewFileSet(), packages: map[string]*goPackage{},
@@ -80,7 +80,8 @@ func (t *Tree) readModules() error {
 
 func skipped(dir string) bool {
 	base := path.Base(dir)
-	return slices.Contains([]string{"testdata", "bin", "vendor"}, base) || dir != "." && strings.ContainsAny(base[:1], "._")
+	hidden := dir != "." && strings.ContainsAny(base[:1], "._")
+	return hidden || slices.Contains([]string{"testdata", "bin", "vendor"}, base)
 }
 
 func newPackage() *goPackage {
