@@ -336,7 +336,7 @@ func TestFreshenTwice(t *testing.T) {
 	after, err := s.Session(t.Context(), "run-1")
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Hour, after.Activity)
-	require.Equal(t, `{"phase":"first"}`, string(after.State))
+	require.JSONEq(t, `{"phase":"first"}`, string(after.State))
 }
 
 var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
