@@ -270,10 +270,10 @@ func TestUnreadableLeased(t *testing.T) {
 			}
 			require.Empty(t, page.Sessions)
 			require.Len(t, page.Unreadable, 1)
-			require.True(t, unreadable(page.Unreadable[0], "run-1"))
+			isUnreadable(t, page.Unreadable[0], "run-1")
 			freshen(t, s, l.ID, session.Freshness{RunID: "run-1", Activity: 2 * time.Second})
 			_, err = s.Session(t.Context(), "run-1")
-			require.True(t, unreadable(err, "run-1"))
+			isUnreadable(t, err, "run-1")
 		})
 	}
 }

@@ -43,25 +43,23 @@ func TestUnreadableRow(t *testing.T) {
 			require.NoError(t, err)
 			mustExec(t, db, "UPDATE watchdog_sessions SET "+spoil+" WHERE run_id = 'spoilt'")
 			page, err := s.Stalled(t.Context(), benched)
-			if err != nil || len(page.Sessions) != 2 ||
-				page.Sessions[0].RunID != "before" || page.Sessions[1].RunID != "x after" {
-				t.Errorf("stalled are %+v; %v", page.Sessions, err)
-			}
-			if len(page.Unreadable) != 1 || !unreadable(page.Unreadable[0], "spoilt") {
-				t.Errorf("unreadable are %q", page.Unreadable)
-			}
-			if _, err := s.Session(t.Context(), "spoilt"); !unreadable(err, "spoilt") {
-				t.Errorf("Session returned %v", err)
-			}
-			if _, _, err := s.Attach(t.Context(), session.Session{RunID: "spoilt"}); !unreadable(err, "spoilt") {
-				t.Errorf("Attach returned %v", err)
+			require.NoError(t, err)
+			require.Len(t, page.Sessions, 2)
+			require.Equal(t, "before", page.Sessions[0].RunID)
+			require.Equal(t, "x after", page.Sessions[1].RunID)
+			require.Len(t, page.Unreadable, 1)
+			_, _, attachErr := s.Attach(t.Context(), session.Session{RunID: "spoilt"})
+			for _, err := range []error{page.Unreadable[0], second(s.Session(t.Context(), "spoilt")), attachErr} {
+				isUnreadable(t, err, "spoilt")
 			}
 		})
 	}
 }
 
-func unreadable(err error, runID string) bool {
-	return errors.Is(err, session.ErrUnreadable) && strings.Contains(err.Error(), runID)
+func isUnreadable(t *testing.T, err error, runID string) {
+	t.Helper()
+	require.ErrorIs(t, err, session.ErrUnreadable)
+	require.ErrorContains(t, err, runID)
 }
 
 // Only the first page reports unreadable rows, and not all of them.
@@ -268,8 +266,7 @@ func TestFailedCancel(t *testing.T) {
 	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
-	_, run, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
-	require.NoError(t, err)
+	run := attach(t, s, "run-1", "", 0)
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
 	outcome, err := s.Cancel(t.Context(), run, session.CancelRequest{
 		Reason: "watchdog_idle_timeout", Events: cancels(1),
@@ -327,9 +324,7 @@ func TestFreshenTwice(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	beginLease(t, s, "lease-1")
-	if _, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", Lease: "lease-1"}); err != nil {
-		t.Fatal(err)
-	}
+	attach(t, s, "run-1", "lease-1", 0)
 	skipped, err := s.Freshen(t.Context(), "lease-1", []session.Freshness{
 		{RunID: "run-1", Attempt: 1, Activity: 2 * time.Hour, State: json.RawMessage(`{"phase":"first"}`)},
 		{RunID: "run-1", Attempt: 1, Activity: 3 * time.Hour},
@@ -341,7 +336,7 @@ func TestFreshenTwice(t *testing.T) {
 	after, err := s.Session(t.Context(), "run-1")
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Hour, after.Activity)
-	require.Equal(t, `{"phase":"first"}`, string(after.State))
+	require.JSONEq(t, `{"phase":"first"}`, string(after.State))
 }
 
 var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
