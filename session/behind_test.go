@@ -111,7 +111,7 @@ func TestRowBehind(t *testing.T) {
 		require.Empty(f, f.named())
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	contention(t, "one that was found before it was named is not claimed, warned or cancelled", func(f *fixture, c *contended) {
+	contention(t, "one that was found before it was named is neither claimed nor ended", func(f *fixture, c *contended) {
 		wd := f.attach("s-1")
 		wd.Activity()
 		f.advance(10*time.Minute + 2*awake)

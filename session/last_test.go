@@ -163,4 +163,16 @@ func TestLastWrite(t *testing.T) {
 		require.NoError(f, stop())
 		require.Zero(f, time.Since(began))
 	})
+	subtest(t, "gives an error that is of the store, and ends in time though that hangs", func(f *fixture) {
+		k := f.newKeeper("here")
+		stop := f.stopped(k)
+		wd := f.attachTo(k, "s-1")
+		f.db.hang("End")
+		require.NoError(f, wd.Close())
+		began := time.Now()
+		err := stop()
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.ErrorContains(f, err, "the end of 1 run is not written")
+		require.LessOrEqual(f, time.Since(began), 2*watchdog.DefaultRecordTimeout)
+	})
 }

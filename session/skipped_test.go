@@ -146,7 +146,7 @@ func TestLockedRows(t *testing.T) {
 		busy(f, 3*time.Minute, locked, free)
 		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
 	})
-	contention(t, "each is waited for alone, the first one first, though one stays locked", func(f *fixture, c *contended) {
+	contention(t, "each is waited for alone, in their order, though one stays locked", func(f *fixture, c *contended) {
 		c.patient, c.stuck = true, "s-1"
 		var runs []*watchdog.Watchdog
 		for _, runID := range []string{"s-1", "s-2", "s-3"} {

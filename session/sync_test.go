@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,32 +52,30 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.advance(time.Millisecond)
 		f.requireCancelled(wd)
 	})
-	t.Run("if the keeper runs only after it", func(t *testing.T) {
-		for _, listen := range []bool{true, false} {
-			inBubble(t, func(f *fixture) {
-				if !listen {
-					f.cfg.Store = pollOnly{f.db}
+	for _, listen := range []bool{true, false} {
+		subtest(t, fmt.Sprint("if the keeper runs only after it: ", listen), func(f *fixture) {
+			if !listen {
+				f.cfg.Store = pollOnly{f.db}
+			}
+			wd, other := f.attach("s-1"), f.attach("s-2")
+			f.advance(time.Hour)
+			f.cancel("s-1")
+			fails := 1
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call != "Ended" || fails == 0 {
+					return nil
 				}
-				wd, other := f.attach("s-1"), f.attach("s-2")
-				f.advance(time.Hour)
-				f.cancel("s-1")
-				fails := 1
-				f.db.onCall(func(_ context.Context, call string) error {
-					if call != "Ended" || fails == 0 {
-						return nil
-					}
-					fails--
-					return errDown
-				})
-				f.start()
-				f.advance(10 * time.Second)
-				f.requireCancelled(wd)
-				f.requireRunning(other)
-				calls, _ := f.db.takeCounts()
-				require.Zero(t, calls["Freshen"], "the store tells of the one that was cancelled")
+				fails--
+				return errDown
 			})
-		}
-	})
+			f.start()
+			f.advance(10 * time.Second)
+			f.requireCancelled(wd)
+			f.requireRunning(other)
+			calls, _ := f.db.takeCounts()
+			require.Zero(t, calls["Freshen"], "the store tells of the one that was cancelled")
+		})
+	}
 	subtest(t, "when the keeper writes the row, if neither a notification nor a poll came before", func(f *fixture) {
 		f.cfg.Store, f.cfg.Poll = pollOnly{f.db}, time.Hour
 		f.start()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,15 +91,13 @@ func TestHostLost(t *testing.T) {
 		require.Regexp(f, `"attempt":1,"lease":"dead","looks":4,"renewed_at":"`+renewedAt.UTC().Format(time.DateOnly), said)
 		require.Regexp(f, `"a lease was not renewed and has expired[^}]*"lease":"dead"[^}]*"looks":4,"renewed_at"`, said)
 	})
-	t.Run("beside others that live, and as one of a whole fleet", func(t *testing.T) {
-		for _, living := range []int{0, 1} {
-			inBubble(t, func(f *fixture) {
-				defer f.dieBeside(1, living)()
-				require.Equal(f, living == 0, f.pass().FleetDied)
-				f.requireEnd("dead-000", watchdog.SessionHostLost)
-			})
-		}
-	})
+	for _, living := range []int{0, 1} {
+		subtest(t, fmt.Sprint("beside others that live, and as one of a whole fleet: ", living), func(f *fixture) {
+			defer f.dieBeside(1, living)()
+			require.Equal(f, living == 0, f.pass().FleetDied)
+			f.requireEnd("dead-000", watchdog.SessionHostLost)
+		})
+	}
 	for name, set := range map[string]func(f *fixture) sweep.Canceller{
 		"one by one":        func(f *fixture) sweep.Canceller { return f },
 		"together":          func(f *fixture) sweep.Canceller { return f.inBatches() },

@@ -89,29 +89,27 @@ func TestObserve(t *testing.T) {
 		require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))
 		require.Equal(f, 3*time.Second, f.pass().Duration)
 	})
-	t.Run("a lease with a longer promise than a keeper may give holds up no pass, and is found dead all the same",
-		func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
-				f.newHost("dead", 1)
-				f.onLeases = func(all []session.Lease) {
-					for i := range all {
-						all[i].Promise = time.Hour
-					}
+	subtest(t, "a lease with a longer promise than a keeper may give holds up no pass, and is found dead all the same",
+		func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
+			f.newHost("dead", 1)
+			f.onLeases = func(all []session.Lease) {
+				for i := range all {
+					all[i].Promise = time.Hour
 				}
-				began := time.Now()
-				defer f.run()()
-				require.Equal(f, 1, f.sweeper().Stats().Passes)
-				f.put("other", time.Hour)
-				f.advance(5 * time.Minute)
-				require.Equal(f, []string{"other"}, f.ended())
-				f.advance(3*time.Hour - 5*time.Minute - time.Second)
-				require.Zero(f, f.sweeper().Stats().LeasesExpired)
-				f.advance(time.Second)
-				require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
-				require.Equal(f, seconds(0, 3600, 7200, 10800), f.lookTimes(began))
-				require.Equal(f, []string{"other", "dead-000"}, f.ended())
-			})
+			}
+			began := time.Now()
+			defer f.run()()
+			require.Equal(f, 1, f.sweeper().Stats().Passes)
+			f.put("other", time.Hour)
+			f.advance(5 * time.Minute)
+			require.Equal(f, []string{"other"}, f.ended())
+			f.advance(3*time.Hour - 5*time.Minute - time.Second)
+			require.Zero(f, f.sweeper().Stats().LeasesExpired)
+			f.advance(time.Second)
+			require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
+			require.Equal(f, seconds(0, 3600, 7200, 10800), f.lookTimes(began))
+			require.Equal(f, []string{"other", "dead-000"}, f.ended())
 		})
 	subtest(t, "its sessions are cancelled when a lease is found dead, whatever others have promised", func(f *fixture) {
 		f.newHostOf("slow", 0, session.LongestPromise)
@@ -151,21 +149,19 @@ func TestObserve(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a process with a long promise is found dead after three of them, over many passes", func(t *testing.T) {
-		for _, interval := range []time.Duration{time.Second, 7 * time.Minute, time.Hour} {
-			inBubble(t, func(f *fixture) {
-				f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
-				f.newHostOf("slow", 0, session.LongestPromise)
-				began := time.Now()
-				defer f.run()()
-				f.advance(15*time.Minute - time.Nanosecond)
-				require.Zero(f, f.sweeper().Stats().LeasesExpired)
-				f.advance(2 * time.Second)
-				require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
-				require.Equal(f, seconds(0, 300, 600, 900), f.lookTimes(began))
-			})
-		}
-	})
+	for _, interval := range []time.Duration{time.Second, 7 * time.Minute, time.Hour} {
+		subtest(t, fmt.Sprint("a process is found dead after three long promises, over many passes: ", interval), func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
+			f.newHostOf("slow", 0, session.LongestPromise)
+			began := time.Now()
+			defer f.run()()
+			f.advance(15*time.Minute - time.Nanosecond)
+			require.Zero(f, f.sweeper().Stats().LeasesExpired)
+			f.advance(2 * time.Second)
+			require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
+			require.Equal(f, seconds(0, 300, 600, 900), f.lookTimes(began))
+		})
+	}
 	subtest(t, "an expired lease has its sessions taken at the start of the next pass", func(f *fixture) {
 		f.newHost("dead", 3)
 		f.advance(11 * time.Minute)

@@ -130,39 +130,37 @@ func TestPoisonedSession(t *testing.T) {
 		require.Equal(f, []string{"good"}, f.ended())
 		require.Equal(f, 2, f.sweeper().Stats().Passes)
 	})
-	t.Run("behind 150 that fail only at their timeout, one is cancelled when each of them has had its turn",
-		func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.poison(150)
-				poisoned, tries := f.onCancel, map[string]int{}
-				var mu sync.Mutex // of tries
-				f.onCancel = func(ctx context.Context, s session.Session) error {
-					mu.Lock()
-					tries[s.RunID]++
-					mu.Unlock()
-					if err := poisoned(ctx, s); err != nil {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return nil
-				}
-				f.put("good", 20*time.Minute)
-				f.cfg.StartupDelay = watchdog.None
-				stop := f.run()
-				f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
-				f.advance(5 * time.Minute)
-				require.Equal(f, []string{"good"}, f.ended())
-				f.advance(30 * time.Hour)
-				stop()
+	subtest(t, "behind 150 that fail only at their timeout, one is cancelled when each of them has had its turn",
+		func(f *fixture) {
+			f.poison(150)
+			poisoned, tries := f.onCancel, map[string]int{}
+			var mu sync.Mutex // of tries
+			f.onCancel = func(ctx context.Context, s session.Session) error {
 				mu.Lock()
-				defer mu.Unlock()
-				require.Len(f, tries, 151)
-				for runID, n := range tries {
-					if runID != "good" {
-						require.Greater(f, n, 1, "%s is tried again", runID)
-					}
+				tries[s.RunID]++
+				mu.Unlock()
+				if err := poisoned(ctx, s); err != nil {
+					<-ctx.Done()
+					return ctx.Err()
 				}
-			})
+				return nil
+			}
+			f.put("good", 20*time.Minute)
+			f.cfg.StartupDelay = watchdog.None
+			stop := f.run()
+			f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
+			f.advance(5 * time.Minute)
+			require.Equal(f, []string{"good"}, f.ended())
+			f.advance(30 * time.Hour)
+			stop()
+			mu.Lock()
+			defer mu.Unlock()
+			require.Len(f, tries, 151)
+			for runID, n := range tries {
+				if runID != "good" {
+					require.Greater(f, n, 1, "%s is tried again", runID)
+				}
+			}
 		})
 	subtest(t, "of many the pauses do not grow while nothing works", func(f *fixture) {
 		names := f.putStalled(12)

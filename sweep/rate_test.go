@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,24 +15,22 @@ import (
 )
 
 func TestMaxCancellationsPerMinute(t *testing.T) {
-	t.Run("has full passes follow one another, and no minute with more", func(t *testing.T) {
-		for _, perRun := range []int64{0, 1, 7, 30, watchdog.NoLimit} {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(200)
-				f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun, f.cfg.MaxCancellationsPerMinute = watchdog.None, perRun, 30
-				var at []time.Time
-				f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Now()); return nil }
-				stop := f.run()
-				f.advance(8 * time.Minute)
-				stop()
-				require.Len(f, f.ended(), 200)
-				require.LessOrEqual(f, at[199].Sub(at[0]), 7*time.Minute)
-				for i := 30; i < len(at); i++ {
-					require.GreaterOrEqual(f, at[i].Sub(at[i-30]), time.Minute)
-				}
-			})
-		}
-	})
+	for _, perRun := range []int64{0, 1, 7, 30, watchdog.NoLimit} {
+		subtest(t, fmt.Sprint("has full passes follow one another, and no minute with more: ", perRun), func(f *fixture) {
+			f.putStalled(200)
+			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun, f.cfg.MaxCancellationsPerMinute = watchdog.None, perRun, 30
+			var at []time.Time
+			f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Now()); return nil }
+			stop := f.run()
+			f.advance(8 * time.Minute)
+			stop()
+			require.Len(f, f.ended(), 200)
+			require.LessOrEqual(f, at[199].Sub(at[0]), 7*time.Minute)
+			for i := 30; i < len(at); i++ {
+				require.GreaterOrEqual(f, at[i].Sub(at[i-30]), time.Minute)
+			}
+		})
+	}
 	subtest(t, "holds for passes of Sweep", func(f *fixture) {
 		f.putStalled(50)
 		f.cfg.MaxCancellationsPerMinute = 15

@@ -85,26 +85,24 @@ func TestStalled(t *testing.T) {
 		f.onStalled = func(_ context.Context, q session.Query) error { require.Zero(f, q.MinAge); return nil }
 		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 	})
-	t.Run("the database's clock counts: a host that is two minutes off cancels on time", func(t *testing.T) {
-		for _, off := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
-			inBubble(t, func(f *fixture) {
-				f.Clock = func() time.Time { return time.Now().Add(off) }
-				f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: f.Clock(), Attempt: 1})
-				f.onPage = func(page *session.Page) { // a database that cannot judge
-					s := f.get("s-1")
-					page.Sessions = []session.Session{s}
-				}
-				f.advance(10 * time.Minute)
-				require.Empty(f, f.pass().Cases)
-				f.advance(time.Microsecond)
-				c := f.pass().Cases[0]
-				require.Equal(f, sweep.CaseCancelled, c.Handling)
-				require.Equal(f, 10*time.Minute+time.Microsecond, c.Silence)
-				events := f.stored("s-1")
-				require.Equal(f, f.Clock().UTC(), events[1].Timestamp)
-			})
-		}
-	})
+	for _, off := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
+		subtest(t, fmt.Sprint("the database's clock counts, a host cancels on time though it is off by ", off), func(f *fixture) {
+			f.Clock = func() time.Time { return time.Now().Add(off) }
+			f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: f.Clock(), Attempt: 1})
+			f.onPage = func(page *session.Page) { // a database that cannot judge
+				s := f.get("s-1")
+				page.Sessions = []session.Session{s}
+			}
+			f.advance(10 * time.Minute)
+			require.Empty(f, f.pass().Cases)
+			f.advance(time.Microsecond)
+			c := f.pass().Cases[0]
+			require.Equal(f, sweep.CaseCancelled, c.Handling)
+			require.Equal(f, 10*time.Minute+time.Microsecond, c.Silence)
+			events := f.stored("s-1")
+			require.Equal(f, f.Clock().UTC(), events[1].Timestamp)
+		})
+	}
 }
 
 // TestUnreadable: what cannot be read is an error and never a cancel.
