@@ -67,7 +67,7 @@ func TestStream(t *testing.T) {
 		within(t, time.Minute, time.Since(began))
 		assert.Nil(t, wd.Stop())
 	})
-	inBubble(t, "a tool that ignores its context and goes on sending is told with its next piece", func(t *testing.T, wd *watchdog.Watchdog) {
+	inBubble(t, "a tool that ignores its context is told with its next piece", func(t *testing.T, wd *watchdog.Watchdog) {
 		var sent atomic.Int64
 		in, err := stream(wd.Context(), t, limits, func(_ context.Context, send func(string) bool) error {
 			for closed := false; !closed; sent.Add(1) {
