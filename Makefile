@@ -9,13 +9,14 @@ modules = $(shell go list -m -f '{{.Dir}}')
 each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1)); done
 
 # What differs on Windows, where nothing of ours runs: see bench/proven.
-windows = ./internal/... ./stall/... ./bench/proven
+windows = ./internal/... ./stall/...
 
 # The adapters for SDKs, and what is only for us, stand outside of go.work, so that what they require never meets what
 # the library requires.
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
-tested   = $(adapters) adaptertest
-outside  = $(tested) tools page/browsertest cmd/watchdog/clienttest
+outside  = $(adapters) bench tools
+# The packages of bench that go test can run anywhere. Browser and clients have targets of their own.
+measuring = . ./histories ./internal/... ./proven ./survivors ./tables
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
 # The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
@@ -43,19 +44,25 @@ test-tools: ## run the tests of the tools
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector
-	$(call alone,$(tested),go test $(racing) ./...)
+	$(call alone,$(adapters),go test $(racing) ./...)
+	cd bench && GOWORK=off go test $(racing) ./agents
+
+.PHONY: test-bench
+test-bench: ## run the tests of what is measured, and of histories in real databases
+	cd bench && GOWORK=off go test $(measuring)
 
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
-	cd page/browsertest && GOWORK=off go test ./... $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+	cd bench && GOWORK=off go test ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: test-clients
 test-clients: ## run real clients of model APIs under the meter; npm installs them, in the user's cache
-	cd cmd/watchdog/clienttest && GOWORK=off go test -count=1
+	cd bench && GOWORK=off go test -count=1 ./clients
 
 .PHONY: race
 race: ## run them under the race detector
 	go test $(racing) -timeout 20m work
+	cd bench && GOWORK=off go test $(racing) $(measuring)
 
 # Names only: WATCHDOG_LONG also lengthens tests that take many minutes then. See racing.Rounds.
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
@@ -63,14 +70,15 @@ long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestRe
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath
 long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
-long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
+long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
-	./store/postgres/soak ./sweep ./bench/histories ./examples/internal/crashtest
+	./store/postgres/soak ./sweep ./examples/internal/crashtest
 
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
 	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
+	cd bench && GOWORK=off WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' ./histories
 	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m ./cmd/watchdog
 
 SIM_FIRST ?= 1
@@ -85,6 +93,7 @@ sim: ## simulate SIM_SEEDS (20000) fleets of hosts and sweepers, from the seed S
 bench: ## run every benchmark six times, for bin/benchstat to compare
 	go test -run '^$$' -bench . -benchmem -count 6 work
 	$(call alone,$(adapters),go test -run '^$$' -bench . -benchmem -count 6 ./...)
+	cd bench && GOWORK=off go test -run '^$$' -bench . -benchmem -count 6 . ./histories
 
 # Results go to one file, from which bench/tables takes them once all are there.
 measure  = go test -run '^$$' -benchmem -count 6
@@ -93,10 +102,10 @@ measured = >> "$(CURDIR)/bin/bench.txt"
 .PHONY: bench-tables
 bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machine, and write its tables
 	@mkdir -p bin && rm -f bin/bench.txt
-	$(measure) -bench 'Fired|NewAndClose|Activity|Bound|IdleMade|IdleAlive|IdleWrapped|LoopStep' ./bench $(measured)
-	$(measure) -bench 'Admit|Attach|SpendTake' ./bench $(measured)
-	$(measure) -bench 'Armed|Lateness|Together|Stream' -benchtime 1x ./bench $(measured)
-	$(measure) -bench 'Output|ShortCommand' -benchtime 20x ./bench $(measured)
+	cd bench && GOWORK=off $(measure) -bench 'Fired|NewAndClose|Activity|Bound|IdleMade|IdleAlive|IdleWrapped|LoopStep' . $(measured)
+	cd bench && GOWORK=off $(measure) -bench 'Admit|Attach|SpendTake' . $(measured)
+	cd bench && GOWORK=off $(measure) -bench 'Armed|Lateness|Together|Stream' -benchtime 1x . $(measured)
+	cd bench && GOWORK=off $(measure) -bench 'Output|ShortCommand' -benchtime 20x . $(measured)
 	$(measure) -bench Kill -benchtime 40x ./internal/proctree $(measured)
 	$(measure) -bench Why ./cmd/watchdog $(measured)
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
@@ -107,7 +116,7 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	cd watchdogeino && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
 	cd watchdogadk && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
 	cd watchdogmcp && GOWORK=off $(measure) -bench 'Call|Progress' . $(measured)
-	go run ./bench/tables -add bin/bench.txt
+	cd bench && GOWORK=off go run ./tables -add ../bin/bench.txt
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s)
@@ -126,6 +135,7 @@ golden: ## write the golden files anew; read them in the diff
 	$(call each,for package in $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u); do \
 		go test $$package -update; \
 	done)
+	cd bench && GOWORK=off go test ./internal/tables -update
 
 .PHONY: format
 format: ## say which files gofmt would change
@@ -136,6 +146,8 @@ vet: ## run go vet on every module, and on what differs on Windows
 	go vet work
 	GOOS=windows GOARCH=amd64 go vet $(windows)
 	GOOS=windows GOARCH=arm64 go vet $(windows)
+	cd bench && GOWORK=off GOOS=windows GOARCH=amd64 go vet ./proven
+	cd bench && GOWORK=off GOOS=windows GOARCH=arm64 go vet ./proven
 	GOARCH=386 CGO_ENABLED=0 go build ./... # where an int has 32 bits
 	$(call alone,$(outside),go vet ./...)
 
@@ -143,6 +155,7 @@ vet: ## run go vet on every module, and on what differs on Windows
 lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
 	GOOS=windows bin/golangci-lint run --disable unused $(windows) # what only Linux uses is not for it
+	cd bench && GOWORK=off GOOS=windows ../bin/golangci-lint run ./proven
 	$(call alone,$(outside),"$(CURDIR)/bin/golangci-lint" run ./...)
 
 # There is no `go work sync` here: it would raise what the library requires to what the examples and benchmarks need.
@@ -150,13 +163,13 @@ lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 tidy: ## tidy every go.mod and go.sum
 	@$(release) tidy
 	cd tools && GOWORK=off go mod tidy
-	$(call alone,adaptertest page/browsertest cmd/watchdog/clienttest,go mod tidy)
+	$(call alone,bench,go mod tidy)
 
 .PHONY: tidy-check
 tidy-check: ## print what tidy would change, and fail if that is anything
 	@$(release) tidy -diff
 	cd tools && GOWORK=off go mod tidy -diff
-	$(call alone,adaptertest page/browsertest cmd/watchdog/clienttest,go mod tidy -diff)
+	$(call alone,bench,go mod tidy -diff)
 
 .PHONY: build
 build: ## build and vet every module by itself, without go.work
@@ -172,13 +185,57 @@ release: ## set VERSION=vX.Y.Z in every module, and list the tags to make
 release-check: ## get, build and install every module as its users will, from zips of this checkout
 	@$(release) check
 
+# What is handed on is built so that anybody can build the same bytes: without paths, without C, without what git says.
+reproducibly = CGO_ENABLED=0 go build -trimpath -buildvcs=false
+
+.PHONY: command
+command: ## build bin/watchdog as it is released
+	$(reproducibly) -o bin/watchdog ./cmd/watchdog
+
+.PHONY: reproducible
+reproducible: ## build the last commit's command in two folders, with two empty caches, and compare
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	for at in one another/folder; do \
+		mkdir -p "$$dir/$$at"; git archive HEAD | tar -x -C "$$dir/$$at"; \
+		(cd "$$dir/$$at"; GOCACHE="$$dir/cache/$$at" $(reproducibly) -o "$$dir/$${at%%/*}.built" ./cmd/watchdog); \
+	done; \
+	cd "$$dir"; sha256sum *.built; cmp *.built
+
+.PHONY: sbom
+sbom: command ## write what bin/watchdog is linked from: an SBOM (SPDX) and all licenses, beside it
+	cd tools && GOWORK=off go run ./sbom -root .. -created "$$(git log -1 --format=%cI)" ../bin/watchdog
+
+# The tests of a package's mutants are its own, and then those of the packages that are named.
+mutate = bin/mutants -gremlins bin/gremlins
+
+.PHONY: mutants
+mutants: bin/gremlins ## see what tests notice when an operator is another: all of what decides, 60 a package of the rest
+	cd tools && GOWORK=off go build -o ../bin/ ./mutants
+	for package in machine verdict fold ledger pending; do $(mutate) -n 100000 internal/$$package . ../.. || exit; done
+	$(mutate) session . ../internal/sim
+	$(mutate) sweep . ../internal/sim
+	$(mutate) store/sqlite
+	$(mutate) store/postgres
+	$(mutate) internal/proctree . ../../stall
+	$(mutate) stall
+	$(mutate) loop
+	$(mutate) watchdoghttp/internal/usage . ../..
+
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: bin/govulncheck ## look for known vulnerabilities in what every module calls, in the database VULNDB
+	$(call each,"$(CURDIR)/bin/govulncheck" -db "$(VULNDB)" ./...)
+	$(call alone,$(outside),"$(CURDIR)/bin/govulncheck" -db "$(VULNDB)" ./...)
+
 .PHONY: ci
 ci: ## do all that CI does
 	.ci/run
 
 .PHONY: tools
-tools: bin/golangci-lint ## build the linter and benchstat into bin/, at the versions that tools/go.mod pins
+tools: bin/golangci-lint bin/benchstat ## build the linter and benchstat into bin/
 
-bin/golangci-lint: tools/go.mod tools/go.sum
-	cd tools && GOWORK=off go build -o ../bin/ tool
+# At the versions that tools/go.mod pins; the last part of a tool's path is its name.
+bin/golangci-lint bin/benchstat bin/govulncheck bin/gremlins: tools/go.mod tools/go.sum
+	cd tools && GOWORK=off go build -o ../bin/ $$(go list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
 	@touch $@

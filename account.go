@@ -1,15 +1,15 @@
 package watchdog
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/share"
-
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -68,12 +68,19 @@ func (r *run) accountOf() *account {
 
 // look has what a charge did to the limits judged, of the run and those around it. The caller holds the tree.
 func (a *account) look(k *driver.Work) {
+	if r := a.nearest(); r != nil {
+		r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.LookAround})
+	}
+}
+
+// nearest is the innermost run that is not closed, of the account's own and those around it, nil if there is none.
+func (a *account) nearest() *run {
 	for ; a != nil; a = a.outer {
 		if r := a.run.Load(); r != nil {
-			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.LookAround})
-			return
+			return r
 		}
 	}
+	return nil
 }
 
 // learn brings what all have used of shared limits into the decision. The caller holds the tree.
@@ -89,15 +96,9 @@ func (a *account) learn() {
 // traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
 // the tree, and not what it draws on.
 func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal, currency string) {
-	if a.in.tree.Trace == nil {
-		return
-	}
-	for ; a != nil; a = a.outer {
-		if r := a.run.Load(); r != nil {
-			told := machine.Signal{Signal: s, Currency: currency}
-			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
-			return
-		}
+	if r := a.nearest(); r != nil && r.Tree.Trace != nil {
+		told := machine.Signal{Signal: s, Currency: currency}
+		r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
 	}
 }
 
@@ -124,16 +125,13 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 // usage is how far each limit is used. The caller holds the tree.
 func (a *account) usage() (all []Usage) {
 	a.learn()
-	if len(a.Spend.Limits) > 0 {
-		all = make([]Usage, 0, len(a.Spend.Limits))
-	}
+	all = slices.Grow(all, len(a.Spend.Limits))
 	for i := range a.Spend.Limits {
 		all = append(all, a.usageOf(a.Spend.Use(i)))
 	}
 	return all
 }
 
-// usageOf is how far one limit is used.
 func (a *account) usageOf(c verdict.CountUse) Usage {
 	u := Usage{
 		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
@@ -173,18 +171,18 @@ func (a *account) close() (done <-chan struct{}) {
 	}
 	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
 	if first {
-		end = func() { s.Close(a.logUnspent) }
+		end = func() {
+			s.Close(func(l *share.Limit, err error) {
+				bounded.Quietly(func() {
+					a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(),
+						"error", err)
+				})
+			})
+		}
 	}
 	if a.in.tree.Inline {
 		end()
 		return nil
 	}
 	return bounded.Aside(end)
-}
-
-// logUnspent tells the log of what could not be given back.
-func (a *account) logUnspent(l *share.Limit, err error) {
-	bounded.Quietly(func() {
-		a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(), "error", err)
-	})
 }

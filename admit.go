@@ -9,6 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -43,23 +44,34 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	if w == nil || w.r.Node.Disabled {
 		return Charge{}, nil
 	}
-	if flaw := most.flaw(); flaw != "" {
-		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.r.Node.Run, flaw)
-	}
-	if flaw := keyFlaw(key); flaw != "" {
-		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.r.Node.Run, flaw)
+	if err := w.r.checkCall(key, &most); err != nil {
+		return Charge{}, err
 	}
 	var c admission // set field by field: it is large
 	c.r, c.call.Key, c.call.Currency = &w.r, key, most.Cost.Currency
 	most.setUse(&c.call.Use)
-	err := c.admit(ctx)
-	if err != nil {
+	if err := c.admit(ctx); err != nil {
 		return Charge{}, err
 	}
 	return Charge{c.of, c.out.ID}, nil
 }
 
-// An admission is a call that is being admitted in a run.
+func (r *run) checkCall(key string, amounts ...*Amount) error {
+	for _, a := range amounts {
+		if flaw := a.flaw(); flaw != "" {
+			return r.invalidCall("amount", flaw)
+		}
+	}
+	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" && key != "" {
+		return r.invalidCall("key", "it "+flaw)
+	}
+	return nil
+}
+
+func (r *run) invalidCall(what, flaw string) error {
+	return fmt.Errorf("%w %s of a call in run %s: %s", ErrInvalid, what, r.Node.Run, flaw)
+}
+
 type admission struct {
 	r    *run
 	of   *account // of the run
@@ -105,7 +117,7 @@ func (c *admission) try(ctx context.Context) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("admit a call in run %s: %w", c.r.Node.Run, context.Cause(ctx))
-	case c.isDone():
+	case c.r.ended():
 		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.Node.Run, ErrEnded, c.r.Cause())
 	}
 	c.of = c.r.accountOf()
@@ -128,12 +140,6 @@ func (c *admission) try(ctx context.Context) (err error) {
 		in.session.run.Load().CoverAside()
 	}
 	return err
-}
-
-// isDone reports whether the run has ended.
-func (c *admission) isDone() bool {
-	c.r.CheckParent()
-	return c.r.Inner().Err() != nil
 }
 
 // trace traces the call if it was charged or refused. The caller holds the tree.
@@ -222,13 +228,6 @@ func (c *admission) extendedMeanwhile(ctx context.Context) bool {
 	of.Lock()
 	defer of.Unlock()
 	return c.out.TakeBack()
-}
-
-func keyFlaw(key string) string {
-	if key == "" {
-		return ""
-	}
-	return textFlaw(key, MaxAggregateID)
 }
 
 // Settle charges what the call has used in place of its admission. What it used beyond that is charged, too, and trips

@@ -52,31 +52,22 @@ func (w *Watchdog) AdmitWithin(
 }
 
 func (r *run) checkRange(key string, least, most *Amount, wait time.Duration) error {
-	fail := func(what, flaw string) error {
-		return fmt.Errorf("%w %s of a call in run %s: %s", ErrInvalid, what, r.Node.Run, flaw)
-	}
-	for _, a := range []*Amount{least, most} {
-		if flaw := a.flaw(); flaw != "" {
-			return fail("amount", flaw)
-		}
-	}
-	if flaw := keyFlaw(key); flaw != "" {
-		return fail("key", "it "+flaw)
+	if err := r.checkCall(key, least, most); err != nil {
+		return err
 	}
 	if wait < 0 {
-		return fail("wait", fmt.Sprintf("it is %v; use a positive duration, or 0 for none", wait))
+		return r.invalidCall("wait", fmt.Sprintf("it is %v; use a positive duration, or 0 for none", wait))
 	}
 	if least.Tool != most.Tool || least.Result != most.Result ||
 		least.Cost.Currency != most.Cost.Currency && least.Cost.Micros > 0 {
-		return fail("least", "its currency, tool and result have to be those of the most")
+		return r.invalidCall("least", "its currency, tool and result have to be those of the most")
 	}
 	var c, less verdict.Counts
 	most.countInto(&c)
 	least.countInto(&less)
 	c.Sub(&less)
-	name, n := negativeCount(&c)
-	if n < 0 {
-		return fail("least", fmt.Sprintf("its %s is %d more than that of the most", name, -n))
+	if name, n := negativeCount(&c); n < 0 {
+		return r.invalidCall("least", fmt.Sprintf("its %s is %d more than that of the most", name, -n))
 	}
 	return nil
 }

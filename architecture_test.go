@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,4 +82,26 @@ func drawingAbove(t *testing.T, file, declaration string) (drawing string) {
 	}
 	require.NotEmpty(t, drawing)
 	return drawing
+}
+
+func TestImports(t *testing.T) {
+	problems, err := importcheck.Check(os.DirFS("."))
+	require.NoError(t, err)
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+func TestImportsPicture(t *testing.T) {
+	const picture = "docs/packages.svg"
+	list, err := importcheck.ReadList(os.DirFS("."))
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(picture, list.Picture(), 0o644))
+	}
+	drawn, err := os.ReadFile(picture)
+	require.NoError(t, err, "run make golden to draw it")
+	if !bytes.Equal(list.Picture(), drawn) {
+		t.Errorf("%s does not show %s: run make golden", picture, importcheck.ListFile)
+	}
 }

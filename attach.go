@@ -8,10 +8,12 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/share"
 )
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -71,8 +73,10 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 	var fresh *resumption
 	if resume && (found.Stop != nil || flawOf(r.Node.Run, &found, at) != nil) {
 		at = clocks.Now(cfg.Clock)
-		fresh = r.newResumption(found, at)
-		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
+		r.Node.StartedAt = found.StartedAt
+		startedAt := found.NextStart(at)
+		fresh = &resumption{found, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
+		found = fold.Window{StartedAt: startedAt, OpenedBy: fresh.event.ID}
 	}
 	r.Tree.TakeUp(&found, at)
 	r.restoreSteps()
@@ -163,18 +167,12 @@ type resumption struct {
 	event     fold.Event
 }
 
-// before is the cause of the end of the window before.
+// before is how the window before ended.
 func (p *resumption) before() error {
 	if p.previous.Stop == nil {
 		return ErrComplete
 	}
 	return stopOf(p.previous.Stop, p.event.AggregateID)
-}
-
-func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
-	r.Node.StartedAt = ended.StartedAt
-	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -212,13 +210,15 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
 	})
 	if cfg.OnSignal != nil {
-		t.Trace = r.traceFor(cfg.OnSignal)
+		// Signals are queued while the lock is held and delivered by whoever unlocks it.
+		t.Trace = feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { cfg.OnSignal(s) }) })
 	}
 	r.Node.Rules = machine.Rules{
 		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, AsksBusy: cfg.Busy != nil,
 		Records: cfg.RecordInterrupts,
 	}
-	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
+	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+	r.setUp(heeds, len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
 }
 
@@ -282,4 +282,48 @@ func (r *run) start() {
 			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)
 		})
 	}
+}
+
+// openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
+func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
+	store := cfg.spendStore()
+	if store == nil || r.Node.Disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.Over() {
+		return nil
+	}
+	a := r.accountOf()
+	if err := a.share(r, cfg, store, found).Begin(ctx); err != nil {
+		return fmt.Errorf("read what was spent: %w", err)
+	}
+	r.Locked(a.learn)
+	return nil
+}
+
+// share has the session draw on its limits. The run's keeper and its timer may look at them already.
+func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *share.Set {
+	t := r.Tree
+	by := share.Carrier{Clock: t.Clock, Timeout: t.Timeout, Inline: t.Inline, Stopwatch: t.Stopwatch}
+	s := share.NewSet(by, &a.in.Ledger, t)
+	t.Lock()
+	defer t.Unlock()
+	if !cfg.forgets {
+		window := found.SpendName()
+		for _, tool := range toolsOf(r.limits.Counts) {
+			name := r.Node.SpendID(window, tool)
+			s.Add(share.Own(keptLimit{store: store, scope: name, currency: r.limits.currency}), "", tool)
+		}
+	}
+	for i := range cfg.Scopes {
+		of := &cfg.Scopes[i]
+		limits, currency := of.Spend.limits(of.Scope), of.Spend.Cost.Currency
+		a.in.AddLimits(limits, currency)
+		if of.Period == PeriodNone { // of others the events do not say in which of their windows something was asked
+			machine.RestoreScope(a.Spend, of.Scope, r.limits.Ladders, found)
+		}
+		for _, tool := range toolsOf(limits) {
+			kept := keptLimit{store, toolScope(of.Scope, tool), of.Period, of.Zone, currency}
+			s.Add(share.Open(kept), of.Scope, tool)
+		}
+	}
+	a.in.tree.Share(s)
+	return s
 }

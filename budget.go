@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,43 +72,38 @@ type Budget struct {
 // time to work, a warning lies outside 0 to 1, is named twice or is one of more than 100, or a setting can never take
 // effect: a ladder of a limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that
 // without a limit to begin.
-func (b Budget) Validate() error {
-	return b.check()
-}
+func (b Budget) Validate() error { return b.check() }
 
 func (b *Budget) check() error {
-	return errors.Join(b.checkLengths(), b.checkWarnings(), b.checkFirstSign(), b.Spend.check(), b.checkLadders())
+	return errors.Join(b.checkLengths(), checkFractions("WarnAt", "WallClock", b.WarnAt), b.Spend.check(),
+		b.checkLadders())
 }
 
 func (b *Budget) checkLengths() error {
-	if name, length := negative("WallClock Reserve Safety Idle NoProgress Hold FirstSign",
-		b.WallClock, b.Reserve, b.Safety, b.Idle, b.NoProgress, b.Hold, b.FirstSign); length < 0 {
-		zero := "no limit"
-		switch name {
-		case "WallClock":
-			zero = DefaultWallClock.String()
-		case "Reserve":
-			zero = "0s"
+	for _, of := range [...]struct {
+		name   string
+		length time.Duration
+		zero   any
+	}{
+		{"WallClock", b.WallClock, DefaultWallClock}, {"Reserve", b.Reserve, time.Duration(0)},
+		{"Safety", b.Safety, "no limit"}, {"Idle", b.Idle, "no limit"}, {"NoProgress", b.NoProgress, "no limit"},
+		{"Hold", b.Hold, "no limit"}, {"FirstSign", b.FirstSign, "no limit"},
+	} {
+		if of.length < 0 {
+			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %v", ErrInvalid, of.name, of.length,
+				of.zero)
 		}
-		return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, name, length, zero)
 	}
-	if wall := b.wallClock(); b.Reserve >= wall {
+	switch wall := b.wallClock(); {
+	case b.Reserve >= wall:
 		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
+	case !b.FromFirstSign && off(b.FirstSign) != NoLimit:
+		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
+	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
+		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)
 	}
 	return nil
 }
-
-// negative returns the first value that is below zero, and its name, or 0.
-func negative[N ~int64](names string, values ...N) (name string, value N) {
-	for i, value := range values {
-		if value < 0 {
-			return strings.Fields(names)[i], value
-		}
-	}
-	return "", 0
-}
-
-func (b *Budget) checkWarnings() error { return checkFractions("WarnAt", "WallClock", b.WarnAt) }
 
 func checkFractions(field, of string, fractions []float64) error {
 	if len(fractions) > maxWarnings {
@@ -127,49 +121,28 @@ func checkFractions(field, of string, fractions []float64) error {
 	return nil
 }
 
-func (b *Budget) checkFirstSign() error {
-	switch {
-	case !b.FromFirstSign && off(b.FirstSign) != NoLimit:
-		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
-	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
-		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)
-	}
-	return nil
-}
-
-func (b *Budget) wallClock() time.Duration {
-	if b.WallClock == 0 {
-		return DefaultWallClock
-	}
-	return b.WallClock
-}
+func (b *Budget) wallClock() time.Duration { return cmp.Or(b.WallClock, DefaultWallClock) }
 
 // off is the length of a limit whose default is none.
-func off(limit time.Duration) time.Duration {
-	if limit == 0 {
-		return NoLimit
-	}
-	return limit
-}
+func off(limit time.Duration) time.Duration { return cmp.Or(limit, NoLimit) }
 
 var defaultWarnAt = []float64{DefaultWarnAt}
 
 // limits are the budget as the decision takes it. The budget is valid.
 func (b *Budget) limits() verdict.Limits {
-	warnAt := b.warnAt()
-	if b.WarnAt != nil {
-		warnAt = inOrder(warnAt)
-	}
 	return verdict.Limits{
-		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety),
+		WallClock: b.wallClock(), WarnAt: inOrder(b.WarnAt), Reserve: b.Reserve, Safety: off(b.Safety),
 		Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 		Counts: b.Spend.limits(""),
 	}
 }
 
-// inOrder returns the fractions in order, and a copy: the host may change its own.
+// inOrder returns the fractions in order, the default for nil, and a copy: the host may change its own.
 func inOrder(fractions []float64) []float64 {
+	if fractions == nil {
+		return defaultWarnAt
+	}
 	fractions = slices.Clone(fractions)
 	ordered.Sort(fractions, cmp.Compare)
 	return fractions
@@ -207,15 +180,125 @@ func (b *Budget) shared() *sharedLimits {
 	return limits
 }
 
-// plain reports whether there are neither ladders nor counted limits.
 func (l *sharedLimits) plain() bool { return l.Ladders == nil && len(l.Counts) == 0 }
 
-// same reports whether limits of the budget are these. Those with ladders or counted limits are not
-// looked into.
+// same reports whether limits of the budget are these. Those with ladders or counted limits are not looked into.
 func (b *Budget) same(l *sharedLimits) bool {
 	return l.plain() && b.Ladders.none() && b.Spend.none() &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
 		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
 		l.Reserve == b.Reserve && l.holdCap == off(b.Hold)
+}
+
+// Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an
+// empty ladder ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have
+// none.
+//
+// A ladder that ends in [DirectiveWait] notifies and goes on: it never ends the run, and nothing follows its last rung
+// in the same stretch. Of Idle a stretch ends with the next activity, the opening or closing of a hold, or an attach,
+// of NoProgress with progress or an attach, of Hold with the hold. The next stretch that is too long has that rung
+// again. Write DirectiveCancel after DirectiveWait to have the run end after it.
+type Ladders struct {
+	// Idle is for the trips of [Budget].Idle, of FirstSign and of the Idle of a [HoldLimit].
+	Idle []DirectiveKind
+	// NoProgress is for those of [Budget].NoProgress, Hold for those of the cap of a hold, each hold by itself.
+	NoProgress, Hold []DirectiveKind
+	// The others are for those of the limits of [Spend]: a call that did not fit, and one that used more than was left.
+	// After a last rung of DirectiveWait nothing follows before the limit is extended. Tokens is for tokens in, out and
+	// in all, ToolCalls for Tools too, Errors for Retries too.
+	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors []DirectiveKind
+	// Loop is for a run that repeats itself, see [Watchdog.Step]: its first rung when that is found, again for another
+	// loop, and the next ones when the run goes on with it. Nil is one DirectiveUnstuck.
+	Loop []DirectiveKind
+}
+
+// A namedLadder is one of Ladders, with the limit that it is for.
+type namedLadder struct {
+	name  string
+	limit verdict.Limit
+	rungs *[]DirectiveKind
+}
+
+func (l *Ladders) listed() [11]namedLadder {
+	return [...]namedLadder{
+		{"Idle", verdict.Idle, &l.Idle},
+		{"NoProgress", verdict.NoProgress, &l.NoProgress},
+		{"Hold", verdict.Hold, &l.Hold},
+		{"Tokens", "tokens", &l.Tokens},
+		{"CallInput", "call_input", &l.CallInput},
+		{"Cost", "cost", &l.Cost},
+		{"Requests", "requests", &l.Requests},
+		{"Turns", "turns", &l.Turns},
+		{"ToolCalls", "tool_calls", &l.ToolCalls},
+		{"Errors", "errors", &l.Errors},
+		{"Loop", verdict.Loop, &l.Loop},
+	}
+}
+
+func (l *Ladders) none() bool {
+	return len(l.Idle)+len(l.NoProgress)+len(l.Hold)+len(l.Tokens)+len(l.CallInput)+len(l.Cost)+len(l.Requests)+
+		len(l.Turns)+len(l.ToolCalls)+len(l.Errors)+len(l.Loop) == 0
+}
+
+// copied are ladders that the host does not change.
+func (l Ladders) copied() Ladders {
+	for _, ladder := range l.listed() {
+		*ladder.rungs = slices.Clone(*ladder.rungs)
+	}
+	return l
+}
+
+// heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
+func (l *Ladders) heedsProgress() bool {
+	others := *l
+	others.Idle, others.NoProgress = nil, nil
+	return !others.none()
+}
+
+// checkLadders finds what can never take effect.
+func (b *Budget) checkLadders() error {
+	if b.Ladders.none() {
+		return nil
+	}
+	for _, ladder := range b.Ladders.listed() {
+		// The others can be on all the same: a hold may bring its own cap and idle, a scope its own limits.
+		if ladder.limit == verdict.NoProgress && off(b.NoProgress) == NoLimit && len(*ladder.rungs) > 0 {
+			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)
+		}
+		if err := checkRungs(ladder.name, *ladder.rungs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRungs(name string, rungs []DirectiveKind) error {
+	for i, rung := range rungs {
+		switch {
+		case rung == DirectiveWrapUp:
+			return fmt.Errorf("%w budget: Ladders.%s has %q, which comes by itself at a limit's Reserve", ErrInvalid, name, rung)
+		case !slices.Contains(ladderKinds, rung):
+			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, ladderKinds)
+		case rung == DirectiveCancel && i < len(rungs)-1:
+			return fmt.Errorf("%w budget: Ladders.%s has a rung after %v, which ends the run", ErrInvalid, name, DirectiveCancel)
+		}
+	}
+	return nil
+}
+
+// rungs are the ladders as the decision takes them, nil where there is none.
+func (l Ladders) rungs() verdict.Ladders {
+	if l.none() {
+		return nil
+	}
+	all := verdict.Ladders{}
+	for _, ladder := range l.listed() {
+		rungs := make([]verdict.Directive, len(*ladder.rungs))
+		for i, kind := range *ladder.rungs {
+			rungs[i] = verdict.Directive(kind)
+		}
+		all[ladder.limit] = rungs
+	}
+	return all
 }

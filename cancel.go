@@ -10,8 +10,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// maxReason is how many characters the code of a cancellation may have.
-const maxReason = 100
+// The code of a cancellation has at most maxReason characters, each one of codeLetters.
+const (
+	maxReason   = 100
+	codeLetters = "abcdefghijklmnopqrstuvwxyz0123456789_"
+)
 
 // A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of
 // the sessions in a database, or the host's.
@@ -52,7 +55,10 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
 	}
 	in := machine.Input{Kind: machine.Cancel, Guard: &machine.Guard{
-		Verdict: c.verdict(), Reason: c.reason(), Observe: c.ObserveOnly,
+		Verdict: verdict.Verdict{
+			Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget,
+		},
+		Reason: record.Reason(string(c.Reason)), Observe: c.ObserveOnly,
 	}}
 	if _ = r.Decide(&in); in.Done { // only observed
 		return nil, nil
@@ -60,23 +66,12 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 	return r.howEnded()
 }
 
-// verdict is the cancellation as a trip has it, of no limit.
-func (c Cancellation) verdict() verdict.Verdict {
-	return verdict.Verdict{
-		Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget,
-	}
-}
-
-// reason is the code as events have it.
-func (c Cancellation) reason() string { return reasonOfCode(c.Reason) }
-
-// flaw says what is wrong with the cancellation, or nothing.
 func (c Cancellation) flaw() string {
-	if flaw := textFlaw(string(c.Reason), maxReason); flaw != "" {
+	if flaw := record.TextFlaw(string(c.Reason), maxReason); flaw != "" {
 		return "its Reason " + flaw
 	}
-	switch read := codeOf(c.reason()); {
-	case strings.ContainsFunc(string(c.Reason), notOfCodes):
+	switch read := codeOf(record.Reason(string(c.Reason))); {
+	case strings.TrimLeft(string(c.Reason), codeLetters) != "":
 		return fmt.Sprintf("its Reason is %q; use the characters a to z, 0 to 9 and _", c.Reason)
 	case strings.HasPrefix(string(c.Reason), record.CodePrefix) && !c.Reason.Own():
 		return fmt.Sprintf("its Reason is %q; only the watchdog's own codes begin with %q", c.Reason, record.CodePrefix)
@@ -88,8 +83,4 @@ func (c Cancellation) flaw() string {
 		return fmt.Sprintf("its Budget is %v; use a positive duration, or 0 for none", c.Budget)
 	}
 	return ""
-}
-
-func notOfCodes(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_'
 }

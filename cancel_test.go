@@ -2,8 +2,9 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/replay"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // noOutput is the cancel that a command's guard decides.
@@ -30,31 +31,27 @@ func (b *fixture) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *wat
 }
 
 func TestCancel(t *testing.T) {
-	t.Run("it ends the run with the guard's code, what it measured and the last note, recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			wd.Note("tool: make")
-			b.pass(time.Hour)
-			require.Equal(t, &watchdog.Stop{
-				Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
-				Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
-			}, b.cancelled(wd, noOutput))
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.NoError(t, wd.Close())
-		})
+	runFixture(t, "it ends the run with the guard's code, what it measured and the last note, recorded", func(b *fixture) {
+		wd := b.attach()
+		wd.Note("tool: make")
+		b.pass(time.Hour)
+		require.Equal(b.t, &watchdog.Stop{
+			Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
+			Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
+		}, b.cancelled(wd, noOutput))
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.NoError(b.t, wd.Close())
 	})
-	t.Run("the event is stored before the context ends", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			var wd *watchdog.Watchdog
-			recorded := 0
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
-				recorded++
-				require.NoError(t, wd.Context().Err(), "record, then cancel")
-			}}
-			wd = b.attach()
-			b.cancelled(wd, noOutput)
-			require.Equal(t, 1, recorded)
-		})
+	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
+		var wd *watchdog.Watchdog
+		recorded := 0
+		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+			recorded++
+			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
+		}}
+		wd = b.attach()
+		b.cancelled(wd, noOutput)
+		require.Equal(b.t, 1, recorded)
 	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
@@ -80,56 +77,20 @@ func TestCancel(t *testing.T) {
 			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
 		})
 	})
-	t.Run("resuming opens a fresh window, which can be cancelled again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cancelled(b.attach(), noOutput)
-			b.pass(time.Hour)
-			wd := b.resume()
-			b.live(wd)
-			require.Equal(t, noon.Add(time.Hour), wd.StartedAt())
-			b.cancelled(wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.Len(t, b.events(watchdog.EventCancel), 2, "one for each window")
-		})
-	})
-	t.Run("a layer's leaves the run around it as it is", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			step, err := wd.Layer("build", watchdog.Budget{})
-			require.NoError(t, err)
-			stop := b.cancelled(step, noOutput)
-			require.Equal(t, []string{"s-1/build", "s-1"}, []string{stop.RunID, stop.Parent})
-			b.live(wd)
-			require.Empty(t, b.events(watchdog.EventCancel))
-			require.NoError(t, step.Close())
-		})
-	})
-	t.Run("with polling alone it is done when the call returns", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			var told []watchdog.StopReason
-			wd.Subscribe(func(d watchdog.Directive) { told = append(told, d.Reason) })
-			b.cancelled(wd, noOutput)
-			require.Equal(t, []watchdog.StopReason{watchdog.CommandNoOutput}, told)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-	t.Run("its directive reaches a poll and a subscriber, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			told := make(chan watchdog.Directive, 16)
-			wd.Subscribe(func(d watchdog.Directive) { told <- d })
-			b.cancelled(wd, noOutput)
-			_, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-			synctest.Wait()
-			polled, _ := wd.Poll()
-			require.Len(t, told, 1)
-			require.Equal(t, polled, <-told)
-			require.Equal(t, watchdog.Directive{
-				Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
-			}, polled)
-		})
+	runFixture(t, "its directive reaches a poll and a subscriber, once", func(b *fixture) {
+		wd := b.attach()
+		told := make(chan watchdog.Directive, 16)
+		wd.Subscribe(func(d watchdog.Directive) { told <- d })
+		b.cancelled(wd, noOutput)
+		_, err := wd.Cancel(noOutput)
+		require.NoError(b.t, err)
+		synctest.Wait()
+		polled, _ := wd.Poll()
+		require.Len(b.t, told, 1)
+		require.Equal(b.t, polled, <-told)
+		require.Equal(b.t, watchdog.Directive{
+			Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
+		}, polled)
 	})
 	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
@@ -174,90 +135,39 @@ func TestCancelInvalid(t *testing.T) {
 		"a time before it began":             {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: -1}, "Elapsed"},
 		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Budget: math.MinInt64}, "Budget"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := b.attach()
-				stop, err := wd.Cancel(c.cancellation)
-				require.ErrorIs(t, err, watchdog.ErrInvalid)
-				require.ErrorContains(t, err, c.says)
-				require.ErrorContains(t, err, "s-1")
-				require.Nil(t, stop)
-				b.live(wd)
-				require.Zero(t, b.store.appends)
-			})
+		runFixture(t, name, func(b *fixture) {
+			wd := b.attach()
+			stop, err := wd.Cancel(c.cancellation)
+			require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+			require.ErrorContains(b.t, err, c.says)
+			require.ErrorContains(b.t, err, "s-1")
+			require.Nil(b.t, stop)
+			b.live(wd)
+			require.Zero(b.t, b.store.appends)
 		})
 	}
-	t.Run("the longest code and the longest lengths are taken", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
-			require.Equal(t, time.Duration(watchdog.NoLimit), b.cancelled(b.attach(), longest).Budget)
-		})
+	runFixture(t, "the longest code and the longest lengths are taken", func(b *fixture) {
+		longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
+		require.Equal(b.t, time.Duration(watchdog.NoLimit), b.cancelled(b.attach(), longest).Budget)
 	})
 }
 
 func TestCancelFirstCause(t *testing.T) {
-	t.Run("a limit that was exceeded before", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(over)
-			stop, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-			require.Same(t, b.stopped(wd), stop)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-	t.Run("a stop that is being recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WarnAt = []float64{}
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			b.pass(over)
-			got := make(chan *watchdog.Stop, 1)
-			go func() {
-				stop, _ := wd.Cancel(noOutput)
-				got <- stop
-			}()
-			synctest.Wait()
-			require.Empty(t, got)
-			close(hang)
-			require.Same(t, <-got, b.stopped(wd))
-		})
-	})
-	t.Run("an earlier cancel, with another code", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			first := b.cancelled(wd, noOutput)
-			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Same(t, first, again)
-			require.Equal(t, 1, b.store.appends)
-		})
-	})
-	t.Run("another process's cancel that is stored", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			one, other := b.attach(), b.attach()
-			first := b.cancelled(one, noOutput)
-			b.pass(minute)
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Equal(t, first, second)
-			require.Same(t, second, requireStop(t, other, watchdog.CommandNoOutput))
-			require.Equal(t, 1, b.store.appends)
-		})
-	})
-	t.Run("another process's cancel that is stored between the look and the append", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			one := b.attach()
-			var first *watchdog.Stop
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { first = b.cancelled(one, noOutput) }}
-			other := b.attach()
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Equal(t, first, second)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
+	runFixture(t, "a stop that is being recorded", func(b *fixture) {
+		b.cfg.Budget.WarnAt = []float64{}
+		wd := b.attach()
+		hang := make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		b.pass(over)
+		got := make(chan *watchdog.Stop, 1)
+		go func() {
+			stop, _ := wd.Cancel(noOutput)
+			got <- stop
+		}()
+		synctest.Wait()
+		require.Empty(b.t, got)
+		close(hang)
+		require.Same(b.t, <-got, b.stopped(wd))
 	})
 	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
 		for _, end := range []func(*watchdog.Watchdog, context.CancelFunc) error{
@@ -280,143 +190,149 @@ func TestCancelFirstCause(t *testing.T) {
 			})
 		}
 	})
-	t.Run("but not an extension: it takes back the wall clock's end and no other", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			operator := b.attach()
-			var trace []string
-			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
-			wd := b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.Equal(t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
-		})
-	})
-	t.Run("nor the wall clock's end that an extension took back", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd, operator := b.attach(), b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.pass(over)
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-}
-
-func TestCancelRace(t *testing.T) {
-	const runs, guards = 8, 4
-	synctest.Test(t, func(t *testing.T) {
-		store := &flakyStore{}
-		stops := make(chan *watchdog.Stop, runs*guards)
-		var all sync.WaitGroup
-		for i := range runs {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-				watchdog.Config{Store: store, Logger: quiet})
-			require.NoError(t, err)
-			defer wd.Close()
-			for j := range guards {
-				all.Go(func() {
-					stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.StopReason(fmt.Sprintf("guard_%d_%d", i, j))})
-					if err == nil {
-						stops <- stop
-					}
-				})
-			}
-		}
-		all.Wait()
-		require.Len(t, stops, runs*guards)
-		first := <-stops
-		require.Contains(t, payloads(t, store, watchdog.EventCancel), first.Code)
-		for range runs*guards - 1 {
-			require.Equal(t, first, <-stops)
-		}
-		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+	runFixture(t, "but not an extension: it takes back the wall clock's end and no other", func(b *fixture) {
+		operator := b.attach()
+		var trace []string
+		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
+		wd := b.attach()
+		require.NoError(b.t, operator.Extend(time.Hour))
+		b.cancelled(wd, noOutput)
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Equal(b.t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
 	})
 }
 
 func TestCancelUnrecorded(t *testing.T) {
-	t.Run("ends the run, is tried again, and Close returns the error", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			inFixture(t, func(b *fixture) {
-				b.cfg.PollOnly = pollOnly
-				wd := b.attach()
-				b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-				stop, err := wd.Cancel(noOutput)
-				require.NoError(t, err)
-				require.Equal(t, 1, b.store.appends)
-				require.Same(t, stop, requireStop(t, wd, watchdog.CommandNoOutput))
-				require.ErrorIs(t, wd.Close(), errDiskFull)
-				require.Greater(t, b.store.appends, 2)
-				b.store.set(func(s *flakyStore) { s.fail = nil })
-				require.NoError(t, wd.Close())
-				require.Len(t, b.events(watchdog.EventCancel), 1)
-			})
-		}
-	})
-	t.Run("because nothing can be read is appended all the same", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
 	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
-		t.Run(name+" ends the run after the record timeout", func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := b.attach()
-				hang := make(chan struct{})
-				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
-				returned := make(chan *watchdog.Stop, 1)
-				go func() {
-					stop, _ := wd.Cancel(noOutput)
-					returned <- stop
-				}()
-				synctest.Wait()
-				b.pass(watchdog.DefaultRecordTimeout - 1)
-				require.NoError(t, wd.Context().Err(), "record, then cancel")
-				b.pass(1)
-				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
-				require.Equal(t, noon, (<-returned).FiredAt, "when it was decided")
-				b.store.set(func(s *flakyStore) { s.hang = nil })
-				close(hang)
-				require.NoError(t, wd.Close())
-				require.Len(t, b.events(watchdog.EventCancel), 1)
-			})
+		runFixture(t, name+" ends the run after the record timeout", func(b *fixture) {
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
+			returned := make(chan *watchdog.Stop, 1)
+			go func() {
+				stop, _ := wd.Cancel(noOutput)
+				returned <- stop
+			}()
+			synctest.Wait()
+			b.pass(watchdog.DefaultRecordTimeout - 1)
+			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
+			b.pass(1)
+			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
+			require.Equal(b.t, noon, (<-returned).FiredAt, "when it was decided")
+			b.store.set(func(s *flakyStore) { s.hang = nil })
+			close(hang)
+			require.NoError(b.t, wd.Close())
+			require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		})
 	}
-	t.Run("and a store that panics is a store that fails", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
-			wd := b.attach()
-			b.cancelled(wd, noOutput)
-			require.ErrorContains(t, wd.Close(), "panicked with a string")
-		})
-	})
 }
 
-func TestTraceEnd(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		var trace []watchdog.Signal
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-		b.cfg.Budget.Idle = 10 * minute
-		wd := b.attach()
-		b.pass(10*minute - time.Second)
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		go wd.Cancel(noOutput)
-		synctest.Wait()
-		b.pass(3 * time.Second) // the idle limit passes while the cancel is recorded
-		wd.Activity()
-		close(hang)
-		synctest.Wait()
-		require.Equal(t, []watchdog.Signal{
-			{Kind: watchdog.SignalAttach, Run: "s-1", Version: watchdog.TraceVersion},
-			{Kind: watchdog.SignalEnd, Run: "s-1", At: 10*minute - time.Second},
-		}, trace)
-		decisions, err := replay.Run(b.cfg.Budget, trace, false)
-		require.NoError(t, err)
-		require.Empty(t, decisions)
+// endings are what can end a run. Each is begun at the same instant as the others of its race.
+var endings = map[string]func(r *race){
+	"limit":     func(*race) {},
+	"parent":    func(r *race) { r.endParent(errHostGone) },
+	"close":     func(r *race) { r.wd.Close() },
+	"interrupt": func(r *race) { r.wd.Interrupt("SIGINT") },
+	"poll":      func(r *race) { r.wd.Fired() },
+	"extend":    func(r *race) { r.wd.Extend(time.Hour) },
+	"cancel":    func(r *race) { r.wd.Cancel(noOutput) },
+	"hold end":  func(r *race) { r.hold.Close() },
+	"hold cap":  func(r *race) { r.wd.Poll() },
+}
+
+type race struct {
+	wd        *watchdog.Watchdog
+	store     *flakyStore
+	endParent context.CancelCauseFunc
+	hold      *watchdog.Hold
+}
+
+func TestOneCause(t *testing.T) {
+	for one, begin := range endings {
+		for other, join := range endings {
+			if one >= other {
+				continue
+			}
+			t.Run(one+" against "+other, func(t *testing.T) {
+				for seed := range racing.Rounds[uint64](40, 1000) {
+					synctest.Test(t, func(t *testing.T) { runRace(t, seed, begin, join) })
+				}
+			})
+		}
+	}
+}
+
+// runRace brings both causes about when the budget is used up, give or take a nanosecond, and asks every reader.
+func runRace(t *testing.T, seed uint64, causes ...func(*race)) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	parent, endParent := context.WithCancelCause(context.Background())
+	defer endParent(nil)
+	r := &race{store: &flakyStore{}, endParent: endParent}
+	var err error
+	r.wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}, Logger: quiet,
+	})
+	require.NoError(t, err)
+	r.hold, err = r.wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: time.Minute})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for _, cause := range causes {
+		wait := time.Minute + time.Duration(rng.IntN(3))
+		all.Go(func() {
+			time.Sleep(wait)
+			cause(r)
+		})
+	}
+	all.Wait()
+	synctest.Wait()
+	checkOneEnd(t, r)
+}
+
+func checkOneEnd(t *testing.T, r *race) {
+	t.Helper()
+	before := context.Cause(r.wd.Context())
+	_, fired := r.wd.Fired()
+	require.NoError(t, r.wd.Close())
+	cause := context.Cause(r.wd.Context())
+	if before != nil {
+		require.Equal(t, before, cause, "the cause changed")
+	}
+	var stop *watchdog.Stop
+	require.Equal(t, fired, errors.As(cause, &stop), "Fired and the context disagree: %v", cause)
+	require.Equal(t, stop, r.wd.Stop())
+	require.Equal(t, fired, countEvents(t, r.store, watchdog.EventCancel) == 1, "Fired and the events disagree")
+	var interruption *watchdog.Interruption
+	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, watchdog.EventInterrupt) == 1)
+}
+
+func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {
+	t.Helper()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	for _, e := range events {
+		if e.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOneCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		var all []*watchdog.Watchdog
+		for i := range 64 {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)},
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			all = append(all, wd)
+		}
+		time.Sleep(2 * time.Minute)
+		for _, wd := range all {
+			require.Equal(t, all[0].Stop(), wd.Stop())
+		}
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 	})
 }

@@ -120,16 +120,6 @@ func TestCheckpointBesides(t *testing.T) {
 		}))
 	}
 	extend := record.Extend{SessionStartedAt: record.Stamp(noon), ExtensionSeconds: 3600}
-	bubble("an extension of another host whose clock is behind", func(t *testing.T) {
-		b, store, wd := start(t)
-		for n, ago := range []time.Duration{0, time.Minute, 50 * time.Minute} {
-			put(t, b, store, fmt.Sprint("extend-", n), watchdog.EventExtend, ago, extend)
-			_, err := wd.Sync(context.Background())
-			require.NoError(t, err)
-			require.Equal(t, time.Duration(n+1)*time.Hour, extendedBy(wd))
-			require.Equal(t, time.Duration(n+1)*time.Hour, extendedBy(b.attach()))
-		}
-	})
 	bubble("what another process has written down is not read by one that has not looked for long", func(t *testing.T) {
 		b, store := newFixture(t), &readingStore{}
 		b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, watchdog.Budget{WallClock: 1000 * time.Hour}
@@ -166,31 +156,6 @@ func TestCheckpointBesides(t *testing.T) {
 		again := b.attach()
 		require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
 		require.NoError(t, cut.Close())
-	})
-	bubble("extensions alone get a checkpoint", func(t *testing.T) {
-		b, store := newFixture(t), &readingStore{}
-		b.cfg.Store = store
-		wd := b.attach()
-		for range 100 {
-			b.pass(time.Minute)
-			require.NoError(t, wd.Extend(time.Minute))
-		}
-		synctest.Wait()
-		store.read = 0
-		require.Equal(t, 100*time.Minute, extendedBy(b.attach()))
-		require.Less(t, store.read, 40)
-	})
-	bubble("a cancel of whatever date", func(t *testing.T) {
-		b, store, wd := start(t)
-		end := record.EventID("s-1", record.Stamp(noon).String(), watchdog.EventCancel, record.Once)
-		put(t, b, store, end, watchdog.EventCancel, 4*time.Hour, record.Cancel{
-			Reason: "host_gone", SessionStartedAt: record.Stamp(noon), FiredAt: record.Stamp(b.clock.Now()),
-		})
-		_, fired := b.attach().Fired()
-		require.True(t, fired)
-		stop, err := wd.Sync(context.Background())
-		require.NoError(t, err)
-		require.NotNil(t, stop)
 	})
 	bubble("a checkpoint that cannot be read is passed over", func(t *testing.T) {
 		b, store, _ := start(t)
@@ -238,27 +203,6 @@ func TestCheckpointBesides(t *testing.T) {
 			require.Less(t, store.read, 40)
 		}
 	})
-	bubble("resumes are counted with checkpoints in between", func(t *testing.T) {
-		b, _, wd := start(t)
-		b.cfg.MaxStops = 2
-		for n := range 2 {
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(t, err)
-			b.clock.Add(time.Minute)
-			if n == 1 {
-				_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-				require.ErrorIs(t, err, watchdog.ErrFailing)
-				return
-			}
-			wd = b.resume()
-			for range 40 {
-				b.clock.Add(minute + time.Microsecond)
-				wd.Poll()
-				wd.Progress()
-				wd.Fired()
-			}
-		}
-	})
 	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
 		b, store, wd := start(t)
 		put(t, b, store, "damaged", watchdog.EventExtend, 0, json.RawMessage(`{"session_started_at":7}`))
@@ -301,26 +245,4 @@ func TestCheckpointUnread(t *testing.T) {
 			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
 		})
 	}
-}
-
-// TestForkRead protects that a run is in the same window however its store is read, if other programs opened two after
-// one.
-func TestForkRead(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		store := &readingStore{}
-		b.cfg.Store = store
-		b.cancelled(b.attach(), noOutput)
-		for id, at := range map[string]time.Duration{"first": minute, "last": 3 * time.Hour} {
-			opened := noon.Add(at)
-			require.NoError(t, store.Append(t.Context(), watchdog.Event{
-				ID: id, AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventResume, Timestamp: opened,
-				Payload: fmt.Appendf(nil, `{"session_started_at":%q,"previous_started_at":%q}`,
-					opened.Format(time.RFC3339Nano), noon.Format(time.RFC3339Nano)),
-			}))
-		}
-		b.pass(4 * time.Hour)
-		for _, b.cfg.Store = range []watchdog.EventStore{store, struct{ watchdog.EventStore }{store}} {
-			require.Equal(t, noon.Add(minute), b.attach().StartedAt())
-		}
-	})
 }

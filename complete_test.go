@@ -22,137 +22,33 @@ func (b *fixture) requireComplete() {
 }
 
 func TestComplete(t *testing.T) {
-	t.Run("a finished run never fires, however late it is attached", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(time.Hour)
-			require.NoError(t, wd.Complete())
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.NoError(t, wd.Complete(), "it is complete already")
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, wd.Extend(time.Hour), watchdog.ErrComplete)
-			b.pass(100 * 24 * time.Hour)
-			b.requireComplete()
-			require.Len(t, b.events(watchdog.EventComplete), 1)
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
+	runFixture(t, "a finished run never fires, however late it is attached", func(b *fixture) {
+		wd := b.attach()
+		b.pass(time.Hour)
+		require.NoError(b.t, wd.Complete())
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrComplete)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.NoError(b.t, wd.Complete(), "it is complete already")
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
+		b.pass(100 * 24 * time.Hour)
+		b.requireComplete()
+		require.Len(b.t, b.events(watchdog.EventComplete), 1)
+		require.Empty(b.t, b.events(watchdog.EventCancel))
 	})
-	t.Run("nor with a later start of the host", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			require.NoError(t, b.attach().Complete())
-			b.pass(30 * 24 * time.Hour)
-			b.run.StartedAt = b.clock.Now()
-			b.requireComplete()
-		})
+	runFixture(t, "nor with a later start of the host", func(b *fixture) {
+		require.NoError(b.t, b.attach().Complete())
+		b.pass(30 * 24 * time.Hour)
+		b.run.StartedAt = b.clock.Now()
+		b.requireComplete()
 	})
-	t.Run("to go on with it is to resume it, in a fresh window", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			require.NoError(t, b.attach().Complete())
-			b.pass(24 * time.Hour)
-			wd := b.resume()
-			b.live(wd)
-			require.Equal(t, b.clock.Now(), wd.StartedAt())
-			b.live(b.attach())
-			b.pass(over)
-			b.stopped(wd)
-		})
-	})
-	t.Run("a run that was cancelled before is not complete", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(over)
-			err := wd.Complete()
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.WallClockExceeded)
-			require.Empty(t, b.events(watchdog.EventComplete))
-			b.stopped(b.attach())
-		})
-	})
-	t.Run("nor is one that another process cancelled: it ends with that stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, other := b.attach(), b.attach()
-			_, err := other.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(t, err)
-			require.ErrorIs(t, wd.Complete(), watchdog.StopReason("host_gone"))
-			require.Equal(t, watchdog.StopReason("host_gone"), wd.Stop().Code)
-		})
-	})
-	t.Run("beside a foreign cancel with another ID complete wins", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.put(1, watchdog.EventCancel,
-				`{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
-			require.NoError(t, wd.Complete())
-			b.requireComplete()
-		})
-	})
-	t.Run("a run that its host closed or whose parent ended cannot be complete", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, wd.Complete(), watchdog.ErrEnded)
-			require.ErrorIs(t, wd.Complete(), watchdog.ErrClosed)
-			require.ErrorIs(t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
-		})
-	})
-	t.Run("open layers end with it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			step, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			require.NoError(t, wd.Complete())
-			synctest.Wait()
-			require.ErrorIs(t, context.Cause(step.Context()), watchdog.ErrComplete)
-			require.NoError(t, step.Close())
-		})
-	})
-	t.Run("written elsewhere it ends the live run", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, late, other := b.attach(), b.attach(), b.attach()
-			require.NoError(t, other.Complete())
-			_, err := wd.Sync(b.t.Context())
-			require.ErrorIs(t, err, watchdog.ErrComplete)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
-			b.pass(over)
-			require.ErrorIs(t, context.Cause(late.Context()), watchdog.ErrComplete, "its own limit was exceeded, too late")
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
-	})
-	t.Run("on a store error the run goes on and it can be called again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			require.ErrorIs(t, wd.Complete(), errDiskFull)
-			b.live(wd)
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Complete())
-			require.Len(t, b.events(watchdog.EventComplete), 1)
-		})
-	})
-	t.Run("and its limits end it as ever", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			require.Error(t, wd.Complete())
-			b.pass(over)
-			b.stopped(wd)
-		})
-	})
-	t.Run("a store that hangs holds it up for the record timeout", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			done := make(chan error)
-			go func() { done <- wd.Complete() }()
-			synctest.Wait()
-			b.pass(watchdog.DefaultRecordTimeout)
-			require.ErrorIs(t, <-done, context.DeadlineExceeded)
-			b.live(wd)
-			close(hang)
-		})
+	runFixture(t, "a run that its host closed or whose parent ended cannot be complete", func(b *fixture) {
+		wd := b.attach()
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrEnded)
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrClosed)
+		require.ErrorIs(b.t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
 	})
 	t.Run("calls at once share one try and its error, so that none waits for all the others", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
@@ -179,23 +75,21 @@ func TestComplete(t *testing.T) {
 			})
 		}
 	})
-	t.Run("what the run signals meanwhile is not forgotten if it goes on", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = 3 * time.Second
-			wd, hang := b.attach(), make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			done := make(chan error)
-			go func() { done <- wd.Complete() }()
-			for range 5 {
-				synctest.Wait()
-				b.pass(time.Second)
-				wd.Activity()
-			}
-			require.Error(b.t, <-done)
+	runFixture(t, "what the run signals meanwhile is not forgotten if it goes on", func(b *fixture) {
+		b.cfg.Budget.Idle = 3 * time.Second
+		wd, hang := b.attach(), make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		done := make(chan error)
+		go func() { done <- wd.Complete() }()
+		for range 5 {
 			synctest.Wait()
-			b.live(wd)
-			close(hang)
-		})
+			b.pass(time.Second)
+			wd.Activity()
+		}
+		require.Error(b.t, <-done)
+		synctest.Wait()
+		b.live(wd)
+		close(hang)
 	})
 	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
 		for range 200 {

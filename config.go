@@ -1,11 +1,9 @@
 package watchdog
 
 import (
-	"errors"
-
-	"github.com/seed62658d38/watchdog/internal/unwrap"
-
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,6 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -120,7 +119,6 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 	return &alone, run
 }
 
-// check returns the first flaw of what a watchdog is made of.
 func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if cfg.Store == nil {
 		return fmt.Errorf("%w config: Keeper is set and Store is nil; set Store, where others find the events of the run "+
@@ -132,10 +130,16 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
-	return cfg.checkRest(ctx)
+	switch {
+	case cfg.MaxStops < 0:
+		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
+	case cfg.RecordTimeout < 0:
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
+			cfg.RecordTimeout, DefaultRecordTimeout)
+	}
+	return checkParent(ctx)
 }
 
-// checkLoop returns the first flaw of what finds loops.
 func (cfg *Config) checkLoop() error {
 	if !cfg.hasLoop() {
 		return nil
@@ -150,17 +154,6 @@ func (cfg *Config) checkLoop() error {
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
 	return l.Mode != "" || l.Classes != nil || l.Waits != "" || l.Volatile != nil || l.Normalize != nil
-}
-
-func (cfg *Config) checkRest(ctx context.Context) error {
-	switch {
-	case cfg.MaxStops < 0:
-		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
-	case cfg.RecordTimeout < 0:
-		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
-			cfg.RecordTimeout, DefaultRecordTimeout)
-	}
-	return checkParent(ctx)
 }
 
 func checkParent(ctx context.Context) error {
@@ -186,21 +179,15 @@ func (cfg *Config) settings(classes *classes) settings {
 	return s
 }
 
-// hasSignals reports whether anything heeds the run's signs of life.
-func (cfg *Config) hasSignals() bool {
-	return !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+func (cfg *Config) recordTimeout() time.Duration {
+	return cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout)
 }
 
-// place is where the run is recorded, and how.
 func (cfg *Config) place(store *hostStore) journal.Place {
-	p := journal.Place{
-		Store: store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
+	return journal.Place{
+		Store: store, Clock: cfg.Clock, Timeout: cfg.recordTimeout(), Inline: cfg.PollOnly || cfg.Disabled,
 		Instant: store.instant(), Off: cfg.Disabled,
 	}
-	if p.Timeout == 0 {
-		p.Timeout = DefaultRecordTimeout
-	}
-	return p
 }
 
 // inForce is the valid config as it is carried out: without what must not be called for a run that nothing guards.
@@ -213,7 +200,6 @@ func (cfg *Config) inForce() *Config {
 	return &off
 }
 
-// checkSpend checks what counts, and where it is kept.
 func (cfg *Config) checkSpend() error {
 	if err := errors.Join(checkScopes(cfg.Scopes), cfg.checkCurrencies()); err != nil {
 		return err
@@ -223,7 +209,7 @@ func (cfg *Config) checkSpend() error {
 	case !able && len(cfg.Scopes) > 0:
 		return fmt.Errorf("%w config: Scopes are set, and Store is a %T, which is no SpendStore; set SpendStore", ErrInvalid,
 			cfg.Store)
-	case !able && cfg.Budget.Spend.isKept():
+	case !able && len(toolsOf(cfg.Budget.Spend.limits(""))) > 0:
 		return fmt.Errorf("%w config: Budget.Spend has limits, and Store is a %T, which is no SpendStore: what was spent "+
 			"would be forgotten with the process; set SpendStore, to a Memory if it may be", ErrInvalid, cfg.Store)
 	case cfg.forgets && len(cfg.Scopes) > 0 && cfg.SpendStore == nil:
@@ -232,15 +218,11 @@ func (cfg *Config) checkSpend() error {
 	return nil
 }
 
-// checkCurrencies returns an error if the run would count two.
 func (cfg *Config) checkCurrencies() error {
 	currency := cfg.Budget.Spend.Cost.Currency
 	for _, s := range cfg.Scopes {
 		other := s.Spend.Cost.Currency
-		if currency == "" {
-			currency = other
-		}
-		if other != "" && other != currency {
+		if currency = cmp.Or(currency, other); other != "" && other != currency {
 			return fmt.Errorf("%w config: scope %q counts %s, and another limit of the run %s", ErrInvalid, s.Scope, other,
 				currency)
 		}
@@ -248,7 +230,6 @@ func (cfg *Config) checkCurrencies() error {
 	return nil
 }
 
-// spendStore is where spend is kept, nil for nowhere.
 func (cfg *Config) spendStore() SpendStore {
 	if cfg.SpendStore != nil {
 		return cfg.SpendStore

@@ -24,7 +24,7 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
 		return named, err
 	}
-	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout))
+	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cfg.recordTimeout())
 	defer cancel()
 	b := beginning{
 		store: hostStore{cfg.Store}, run: named, now: now,
@@ -66,7 +66,15 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew { // else it has to be resumed after
 		start = last.StartedAt
 	}
-	if err := b.store.Append(ctx, b.event(start)); err != nil {
+	began := fold.Event{
+		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
+		Payload: record.JSON(record.Checkpoint{
+			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
+			Format: record.CheckpointFormat, Parent: b.run.Parent,
+		}),
+		Timestamp: record.Truncate(b.now),
+	}
+	if err := b.store.Append(ctx, began); err != nil {
 		return start, fmt.Errorf("append that it begins: %w", err)
 	}
 	if start, _, err = b.read(ctx); err == nil && start.IsZero() {
@@ -93,24 +101,10 @@ func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Ev
 		case e.ID == b.id && (flaw != nil || time.Time(p.SessionStartedAt).IsZero()):
 			flaw = cmp.Or(flaw, errors.New("it has no session_started_at"))
 			return start, events, fmt.Errorf("%w %w", ErrUnreadableEvent, &fold.UnreadableError{Event: *e, Err: flaw})
-		case e.ID == b.id && start.IsZero(), e.Type == EventResume && flaw == nil && b.resumedBy(&p):
+		case e.ID == b.id && start.IsZero(), e.Type == EventResume && flaw == nil && p.Parent == b.run.Parent &&
+			time.Time(p.SessionStartedAt).Sub(b.now) <= StartSkew:
 			start = time.Time(p.SessionStartedAt)
 		}
 	}
 	return start, events, err
-}
-
-func (b *beginning) resumedBy(p *record.Window) bool {
-	return p.Parent == b.run.Parent && time.Time(p.SessionStartedAt).Sub(b.now) <= StartSkew
-}
-
-func (b *beginning) event(start time.Time) fold.Event {
-	return fold.Event{
-		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
-		Payload: record.JSON(record.Checkpoint{
-			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
-			Format: record.CheckpointFormat, Parent: b.run.Parent,
-		}),
-		Timestamp: record.Truncate(b.now),
-	}
 }

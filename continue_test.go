@@ -27,12 +27,10 @@ func inContinuing(t *testing.T, test func(c *continuing)) {
 		"parts": func() watchdog.EventStore { return &countingStore{} },
 		"once":  func() watchdog.EventStore { return &watchdog.Memory{} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				c := &continuing{b, store()}
-				b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1", Continue: true}
-				test(c)
-			})
+		runFixture(t, name, func(b *fixture) {
+			c := &continuing{b, store()}
+			b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1", Continue: true}
+			test(c)
 		})
 	}
 }
@@ -92,29 +90,6 @@ func TestContinue(t *testing.T) {
 			require.NotNil(t, c.attach().Stop(), "nor does it begin it again")
 		})
 	})
-	t.Run("a run that was resumed goes on in its last window, however often", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			for range 3 {
-				_, stop := c.restarts(time.Hour)
-				require.NotNil(t, stop)
-				c.pass(time.Hour)
-				resumed := c.resume()
-				require.Equal(t, 4*time.Hour, resumed.Remaining())
-				require.NoError(t, resumed.Close())
-				c.pass(time.Minute)
-				require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
-			}
-		})
-	})
-	t.Run("a run that is complete is so, and can be resumed", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			require.NoError(t, c.attach().Complete())
-			c.pass(time.Minute)
-			_, err := watchdog.New(context.Background(), c.run, c.cfg)
-			require.ErrorIs(t, err, watchdog.ErrComplete)
-			require.Equal(t, noon.Add(time.Minute), c.resume().StartedAt())
-		})
-	})
 	t.Run("a run whose host passed its start before goes on in its window", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
 			explicit := c.run
@@ -133,13 +108,6 @@ func TestContinue(t *testing.T) {
 			}
 			_, stop = c.restarts(time.Hour)
 			require.Equal(t, resumed.StartedAt(), stop.StartedAt)
-		})
-	})
-	t.Run("who passes the start that was recorded is in the same window", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			_, stop := c.restarts(time.Hour)
-			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
-			require.Equal(t, stop.EventID(), c.attach().Stop().EventID())
 		})
 	})
 	t.Run("a layer's run of that name is another", func(t *testing.T) {
@@ -202,41 +170,23 @@ func TestContinue(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a hundred resumes cost no more than one", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			store := &readingStore{}
-			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
-			require.NoError(t, b.attach().Close())
-			read := map[int]int{}
-			for n := range 101 {
-				b.pass(5 * time.Hour)
-				require.NotNil(t, b.attach().Stop())
-				resumed := b.resume()
-				require.NoError(t, resumed.Close())
-				b.pass(2 * time.Minute)
-				before := store.read
-				require.Equal(t, resumed.StartedAt(), b.attach().StartedAt())
-				read[n] = store.read - before
-			}
-			require.Equal(t, read[1], read[100])
-			require.Less(t, read[100], 10)
-		})
-	})
-	t.Run("what is recorded is not written again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			store := &countingStore{}
-			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
-			for range 3 {
-				require.NoError(t, b.attach().Close())
-			}
-			require.Equal(t, []int{1}, store.appends)
-		})
-	})
-	t.Run("Do does it, too", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			require.NoError(t, watchdog.Do(context.Background(), c.run, c.cfg, returning(nil)))
-			require.Equal(t, []string{watchdog.EventCheckpoint, watchdog.EventComplete}, c.kinds())
-		})
+	runFixture(t, "a hundred resumes cost no more than one", func(b *fixture) {
+		store := &readingStore{}
+		b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+		require.NoError(b.t, b.attach().Close())
+		read := map[int]int{}
+		for n := range 101 {
+			b.pass(5 * time.Hour)
+			require.NotNil(b.t, b.attach().Stop())
+			resumed := b.resume()
+			require.NoError(b.t, resumed.Close())
+			b.pass(2 * time.Minute)
+			before := store.read
+			require.Equal(b.t, resumed.StartedAt(), b.attach().StartedAt())
+			read[n] = store.read - before
+		}
+		require.Equal(b.t, read[1], read[100])
+		require.Less(b.t, read[100], 10)
 	})
 	t.Run("observed and polled only", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
@@ -310,26 +260,22 @@ func TestContinueFails(t *testing.T) {
 			})
 		}
 	})
-	t.Run("one that hangs holds New up for one record timeout", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &flakyStore{hang: make(chan struct{})}
-			began := time.Now()
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", Continue: true},
-				watchdog.Config{Store: store, Logger: quiet})
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
-		})
+	runSynced(t, "one that hangs holds New up for one record timeout", func(t *testing.T) {
+		store := &flakyStore{hang: make(chan struct{})}
+		began := time.Now()
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", Continue: true},
+			watchdog.Config{Store: store, Logger: quiet})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
 	})
-	t.Run("one that keeps what it said it did not: the run has begun", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.run = watchdog.Run{ID: "s-1", Continue: true}
-			lost := &losingStore{EventStore: b.store}
-			b.cfg.Store = lost
-			_, err := watchdog.New(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			b.pass(time.Hour)
-			require.Equal(t, noon, b.attach().StartedAt())
-		})
+	runFixture(t, "one that keeps what it said it did not: the run has begun", func(b *fixture) {
+		b.run = watchdog.Run{ID: "s-1", Continue: true}
+		lost := &losingStore{EventStore: b.store}
+		b.cfg.Store = lost
+		_, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		b.pass(time.Hour)
+		require.Equal(b.t, noon, b.attach().StartedAt())
 	})
 	t.Run("one that does not keep what it took", func(t *testing.T) {
 		in(t, func(b *fixture, k *fakeKeeper) {
@@ -389,21 +335,17 @@ func TestContinueFails(t *testing.T) {
 
 // TestContinueAlone checks runs whose store is not asked.
 func TestContinueAlone(t *testing.T) {
-	t.Run("without a store the run begins now", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1", Continue: true}
-			require.Equal(t, noon, b.attach().StartedAt())
-			b.run.StartedAt = noon
-			_, err := watchdog.New(context.Background(), b.run, b.cfg)
-			require.ErrorContains(t, err, "leave one of them out")
-		})
+	runFixture(t, "without a store the run begins now", func(b *fixture) {
+		b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1", Continue: true}
+		require.Equal(b.t, noon, b.attach().StartedAt())
+		b.run.StartedAt = noon
+		_, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.ErrorContains(b.t, err, "leave one of them out")
 	})
-	t.Run("nothing is recorded for a run that is disabled", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1", Continue: true}
-			b.store.set(func(s *flakyStore) { s.fail, s.failGet = errDiskFull, errDiskFull })
-			require.Equal(t, noon, b.attach().StartedAt())
-		})
+	runFixture(t, "nothing is recorded for a run that is disabled", func(b *fixture) {
+		b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1", Continue: true}
+		b.store.set(func(s *flakyStore) { s.fail, s.failGet = errDiskFull, errDiskFull })
+		require.Equal(b.t, noon, b.attach().StartedAt())
 	})
 }
 

@@ -18,137 +18,71 @@ var laddered = watchdog.Config{Budget: watchdog.Budget{
 }}
 
 func TestLadder(t *testing.T) {
-	t.Run("each trip gives one directive, in order, and only a cancel ends the run", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
-			for attempt, want := range []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck} {
-				after(10*minute + 1)
-				requireRunning(t, wd)
-				d, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, want, d.Kind)
-				require.Equal(t, attempt+1, d.Rung)
-				require.Equal(t, watchdog.IdleExceeded, d.Reason)
-				_, ok = wd.Poll()
-				require.False(t, ok, "one for each trip")
-			}
+	runBubble(t, "each trip gives one directive, in order, and only a cancel ends the run", laddered, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		for attempt, want := range []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck} {
 			after(10*minute + 1)
-			requireStop(t, wd, watchdog.IdleExceeded)
+			requireRunning(t, wd)
 			d, ok := wd.Poll()
 			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveCancel, d.Kind)
-			require.Equal(t, 3, d.Rung)
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"attempt":3`)
-		})
+			require.Equal(t, want, d.Kind)
+			require.Equal(t, attempt+1, d.Rung)
+			require.Equal(t, watchdog.IdleExceeded, d.Reason)
+			_, ok = wd.Poll()
+			require.False(t, ok, "one for each trip")
+		}
+		after(10*minute + 1)
+		requireStop(t, wd, watchdog.IdleExceeded)
+		d, ok := wd.Poll()
+		require.True(t, ok)
+		require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+		require.Equal(t, 3, d.Rung)
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"attempt":3`)
 	})
-	t.Run("the decision and the directive of a trip are one atomic append", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
-			wd.Note("tool: grep")
-			after(10*minute + 1)
-			require.Equal(t, 1, store.appends)
-			decision := payloads(t, store, watchdog.EventWarning)
-			require.Equal(t, decision, payloads(t, store, watchdog.EventRetry))
-			require.Contains(t, decision, `"reason":"idle_exceeded"`)
-			require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep","measured_seconds":600}`)
-			events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
-			require.NoError(t, err)
-			require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
-		})
+	runBubble(t, "the decision and the directive of a trip are one atomic append", laddered, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		wd.Note("tool: grep")
+		after(10*minute + 1)
+		require.Equal(t, 1, store.appends)
+		decision := payloads(t, store, watchdog.EventWarning)
+		require.Equal(t, decision, payloads(t, store, watchdog.EventRetry))
+		require.Contains(t, decision, `"reason":"idle_exceeded"`)
+		require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep","measured_seconds":600}`)
+		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+		require.NoError(t, err)
+		require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
 	})
-	t.Run("progress puts it back to its first rung, activity does not", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			next := func(signal func()) watchdog.DirectiveKind {
-				signal()
-				after(10*minute + 1)
-				d, _ := wd.Poll()
-				return d.Kind
-			}
-			require.Equal(t, watchdog.DirectiveRetry, next(wd.Activity))
-			require.Equal(t, watchdog.DirectiveUnstuck, next(wd.Activity))
-			require.Equal(t, watchdog.DirectiveRetry, next(wd.Progress))
+	runBubble(t, "who sees the context end finds the cancel at the next poll", watchdog.Config{Budget: watchdog.Budget{Idle: minute}}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		found := make(chan bool, 1)
+		context.AfterFunc(wd.Context(), func() {
+			_, ok := wd.Poll()
+			found <- ok
 		})
+		after(minute + 1)
+		require.True(t, <-found)
 	})
-	t.Run("who sees the context end finds the cancel at the next poll", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			found := make(chan bool, 1)
-			context.AfterFunc(wd.Context(), func() {
-				_, ok := wd.Poll()
-				found <- ok
-			})
-			after(minute + 1)
-			require.True(t, <-found)
-		})
-	})
-	t.Run("a stop tells what was used of its limit, not floored", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: 700 * time.Millisecond}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(time.Second)
-			require.Equal(t, 700*time.Millisecond, requireStop(t, wd, watchdog.IdleExceeded).Elapsed)
-		})
-	})
-	t.Run("a hold that trips names itself each time", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveRetry}}}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
-			require.NoError(t, err)
-			after(minute + 1)
-			d, _ := wd.Poll()
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.Equal(t, "tool", d.Hold)
-			after(minute + 1)
-			requireStop(t, wd, watchdog.HoldExceeded)
-		})
-	})
-	t.Run("a directive that cannot be recorded reaches the host, and the store when it is back", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
-			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			after(10*minute + 1)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.ErrorIs(t, wd.Close(), errDiskFull)
-			store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventRetry))
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventWarning))
-		})
-	})
-	t.Run("in a poll-only mode a directive is found, recorded and told by the poll", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, laddered.Budget
-			wd := b.attach()
-			told := 0
-			wd.Subscribe(func(watchdog.Directive) { told++ })
-			b.pass(10*minute + 1)
-			require.Zero(t, told)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.Equal(t, 1, told)
-		})
+	runBubble(t, "a stop tells what was used of its limit, not floored", watchdog.Config{Budget: watchdog.Budget{Idle: 700 * time.Millisecond}}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		after(time.Second)
+		require.Equal(t, 700*time.Millisecond, requireStop(t, wd, watchdog.IdleExceeded).Elapsed)
 	})
 }
 
 func TestSubscribe(t *testing.T) {
-	t.Run("every subscriber gets every directive, the cancel too, in order", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			got := make(chan watchdog.DirectiveKind, 16)
-			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
-			after(31 * minute)
-			require.Equal(t,
-				[]watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
-		})
+	runBubble(t, "every subscriber gets every directive, the cancel too, in order", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		got := make(chan watchdog.DirectiveKind, 16)
+		wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+		after(31 * minute)
+		require.Equal(t,
+			[]watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
 	})
-	t.Run("one that blocks or panics harms neither the watchdog nor the others", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
-			wd.Subscribe(func(watchdog.Directive) { <-block })
-			wd.Subscribe(func(watchdog.Directive) { panic("host") })
-			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
-			after(31 * minute)
-			requireStop(t, wd, watchdog.IdleExceeded)
-			require.Len(t, drain(got), 3)
-			require.NoError(t, wd.Close())
-			close(block)
-		})
+	runBubble(t, "one that blocks or panics harms neither the watchdog nor the others", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
+		wd.Subscribe(func(watchdog.Directive) { <-block })
+		wd.Subscribe(func(watchdog.Directive) { panic("host") })
+		wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+		after(31 * minute)
+		requireStop(t, wd, watchdog.IdleExceeded)
+		require.Len(t, drain(got), 3)
+		require.NoError(t, wd.Close())
+		close(block)
 	})
 	t.Run("one that does not come loses the oldest and is told how many", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 30)}}}
@@ -164,27 +98,23 @@ func TestSubscribe(t *testing.T) {
 			require.Equal(t, 4, polled.Dropped)
 		})
 	})
-	t.Run("what waited for one that unsubscribes is not given to it", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
-			unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind; <-block })
-			after(31 * minute)
-			unsubscribe()
-			close(block)
-			synctest.Wait()
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry}, drain(got))
-		})
+	runBubble(t, "what waited for one that unsubscribes is not given to it", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
+		unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind; <-block })
+		after(31 * minute)
+		unsubscribe()
+		close(block)
+		synctest.Wait()
+		require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry}, drain(got))
 	})
-	t.Run("after it unsubscribed one gets nothing more", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			got := make(chan watchdog.DirectiveKind, 16)
-			unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
-			after(11 * minute)
-			unsubscribe()
-			unsubscribe()
-			after(time.Hour)
-			require.Len(t, drain(got), 1)
-		})
+	runBubble(t, "after it unsubscribed one gets nothing more", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		got := make(chan watchdog.DirectiveKind, 16)
+		unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+		after(11 * minute)
+		unsubscribe()
+		unsubscribe()
+		after(time.Hour)
+		require.Len(t, drain(got), 1)
 	})
 }
 
@@ -206,32 +136,28 @@ func TestObserveOnly(t *testing.T) {
 	cfg := laddered
 	cfg.ObserveOnly = true
 	cfg.Budget.WallClock = time.Hour
-	t.Run("everything is decided and recorded, nothing is cancelled", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			after(45 * minute)
-			requireRunning(t, wd)
-			var kinds []watchdog.DirectiveKind
-			for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
-				kinds = append(kinds, d.Kind)
-				require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
-			}
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, kinds)
-			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-			require.Contains(t, payloads(t, store, watchdog.EventWarning),
-				`"directive":"cancel","attempt":3,"observe_only":true`)
-		})
+	runBubble(t, "everything is decided and recorded, nothing is cancelled", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		after(45 * minute)
+		requireRunning(t, wd)
+		var kinds []watchdog.DirectiveKind
+		for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+			kinds = append(kinds, d.Kind)
+			require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
+		}
+		require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, kinds)
+		require.Zero(t, countEvents(t, store, watchdog.EventCancel))
+		require.Contains(t, payloads(t, store, watchdog.EventWarning),
+			`"directive":"cancel","attempt":3,"observe_only":true`)
 	})
-	t.Run("an observed run is not cancelled for the next attach, and is found over its wall clock once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.ObserveOnly, b.cfg.PollOnly = true, true
-			wd := b.attach()
-			b.pass(over)
-			b.live(wd)
-			b.pass(time.Hour)
-			b.live(wd)
-			require.Equal(t, 1, strings.Count(payloads(t, b.store, watchdog.EventWarning), `"observe_only":true`))
-			b.live(b.attach())
-		})
+	runFixture(t, "an observed run is not cancelled for the next attach, and is found over its wall clock once", func(b *fixture) {
+		b.cfg.ObserveOnly, b.cfg.PollOnly = true, true
+		wd := b.attach()
+		b.pass(over)
+		b.live(wd)
+		b.pass(time.Hour)
+		b.live(wd)
+		require.Equal(b.t, 1, strings.Count(payloads(b.t, b.store, watchdog.EventWarning), `"observe_only":true`))
+		b.live(b.attach())
 	})
 }
 
@@ -272,50 +198,46 @@ func TestBudgetOff(t *testing.T) {
 
 func TestPendingDirectives(t *testing.T) {
 	ladder := watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}}
-	t.Run("yields what is pending, oldest first, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Idle: time.Minute, Ladders: ladder}
-			wd := b.attach()
-			for d := range wd.Pending() {
-				b.t.Fatal(d)
+	runFixture(t, "yields what is pending, oldest first, once", func(b *fixture) {
+		b.cfg.Budget = watchdog.Budget{Idle: time.Minute, Ladders: ladder}
+		wd := b.attach()
+		for d := range wd.Pending() {
+			b.t.Fatal(d)
+		}
+		b.pass(3*time.Minute + 3)
+		var kinds []watchdog.DirectiveKind
+		for d := range wd.Pending() {
+			kinds = append(kinds, d.Kind)
+			if len(kinds) == 2 {
+				break
 			}
-			b.pass(3*time.Minute + 3)
-			var kinds []watchdog.DirectiveKind
-			for d := range wd.Pending() {
-				kinds = append(kinds, d.Kind)
-				if len(kinds) == 2 {
-					break
-				}
-			}
-			require.Equal(b.t, ladder.Idle, kinds)
-			for d := range wd.Pending() {
-				kinds = append(kinds, d.Kind)
-			}
-			require.Equal(b.t, append(ladder.Idle, watchdog.DirectiveCancel), kinds)
-			for d := range b.attach().Pending() {
-				require.Equal(b.t, watchdog.DirectiveCancel, d.Kind, "of a stop that was stored before")
-			}
-		})
+		}
+		require.Equal(b.t, ladder.Idle, kinds)
+		for d := range wd.Pending() {
+			kinds = append(kinds, d.Kind)
+		}
+		require.Equal(b.t, append(ladder.Idle, watchdog.DirectiveCancel), kinds)
+		for d := range b.attach().Pending() {
+			require.Equal(b.t, watchdog.DirectiveCancel, d.Kind, "of a stop that was stored before")
+		}
 	})
-	t.Run("never waits for the store, nor for a stop that is being recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Idle: time.Minute}
-			wd, hang := b.attach(), make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			b.pass(time.Minute + 1)
-			begun := b.clock.Now()
-			for d := range wd.Pending() {
-				b.t.Fatal(d)
-			}
-			require.Equal(b.t, begun, b.clock.Now())
-			close(hang)
-			synctest.Wait()
-			for d := range wd.Pending() {
-				require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
-			}
-			for d := range (*watchdog.Watchdog)(nil).Pending() {
-				b.t.Fatal(d)
-			}
-		})
+	runFixture(t, "never waits for the store, nor for a stop that is being recorded", func(b *fixture) {
+		b.cfg.Budget = watchdog.Budget{Idle: time.Minute}
+		wd, hang := b.attach(), make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		b.pass(time.Minute + 1)
+		begun := b.clock.Now()
+		for d := range wd.Pending() {
+			b.t.Fatal(d)
+		}
+		require.Equal(b.t, begun, b.clock.Now())
+		close(hang)
+		synctest.Wait()
+		for d := range wd.Pending() {
+			require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
+		}
+		for d := range (*watchdog.Watchdog)(nil).Pending() {
+			b.t.Fatal(d)
+		}
 	})
 }

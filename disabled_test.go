@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/bound"
 )
 
 // untouched is a store, a keeper and the host's callbacks of a run that nothing guards: each call fails the test.
@@ -193,19 +192,6 @@ func TestDisabledContext(t *testing.T) {
 		require.NoError(t, layer.Close())
 		require.NoError(t, wd.Close())
 	})
-	t.Run("a call in it has its own limit only", func(t *testing.T) {
-		b := switchedOff(t)
-		b.cfg.Clock = nil
-		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
-		wd := b.attach()
-		o := bound.Do(wd.Context(), bound.Call{Limit: time.Hour}, func(ctx context.Context) (string, error) {
-			watchdog.FromContext(ctx).Note("calling")
-			return "done", ctx.Err()
-		})
-		require.NoError(t, o.Err)
-		require.Equal(t, "done", o.Result)
-		require.Equal(t, time.Hour, o.Limit)
-	})
 }
 
 // TestDisabledMethods calls every method of a run that nothing guards, of a layer of it, and of both after their end.
@@ -328,38 +314,70 @@ func TestDisabledHold(t *testing.T) {
 			require.Zero(t, of.SinceActivity())
 		}
 	})
-	t.Run("the work in it is done", func(t *testing.T) {
+}
+
+func TestNoRun(t *testing.T) {
+	none := watchdog.FromContext(context.Background())
+	require.Nil(t, none)
+	t.Run("every method can be called", func(t *testing.T) {
+		methods := reflect.ValueOf(none)
+		for i := range methods.NumMethod() {
+			name := methods.Type().Method(i).Name
+			require.NotPanics(t, func() { methods.Method(i).Call(zeros(methods.Method(i).Type())) }, name)
+		}
+	})
+	t.Run("it goes on without a limit", func(t *testing.T) {
+		_, fired := none.Fired()
+		require.False(t, fired)
+		require.Nil(t, none.Stop())
+		require.Equal(t, time.Duration(watchdog.NoLimit), none.Remaining())
+		require.NoError(t, none.Context().Err())
+		stop, err := none.Sync(context.Background())
+		require.NoError(t, err)
+		require.Nil(t, stop)
+		require.NoError(t, none.Close())
+	})
+	t.Run("what cannot be done without a run is an error that says so", func(t *testing.T) {
+		_, cancel := none.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		_, layer := none.Layer("build", watchdog.Budget{})
+		for name, err := range map[string]error{
+			"Cancel": cancel, "Layer": layer, "Extend": none.Extend(time.Hour), "Interrupt": none.Interrupt("SIGINT"),
+		} {
+			require.ErrorIs(t, err, watchdog.ErrEnded, name)
+			require.ErrorContains(t, err, "there is no run", name)
+		}
+	})
+	t.Run("work under a hold is done", func(t *testing.T) {
 		done := false
-		require.NoError(t, layer.During(t.Context(), "tool", watchdog.HoldLimit{Cap: time.Second}, func(context.Context) error {
+		require.NoError(t, none.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error {
 			done = true
 			return nil
 		}))
 		require.True(t, done)
 	})
-	t.Run("it closes with its context", func(t *testing.T) {
-		ctx, end := context.WithCancel(t.Context())
-		_, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
-		require.NoError(t, err)
-		end()
-		require.Eventually(t, func() bool {
-			h, err := wd.Hold(t.Context(), "tool", watchdog.HoldLimit{})
-			return err == nil && h.Close()
-		}, time.Minute, time.Millisecond)
-	})
+	t.Run("a subscription can be ended", func(*testing.T) { none.Subscribe(func(watchdog.Directive) {})() })
 }
 
-func TestDisabledLayers(t *testing.T) {
-	b := switchedOff(t)
-	layer, err := b.attach().Layer("build", watchdog.Budget{WallClock: time.Second, Reserve: time.Millisecond})
-	require.NoError(t, err)
-	inner, err := layer.Layer("test", watchdog.Budget{Safety: time.Second})
-	require.NoError(t, err)
-	b.goesOn(layer)
-	b.goesOn(inner)
-	require.NoError(t, inner.Interrupt("SIGINT"))
-	b.goesOn(layer)
-	_, err = layer.Layer("", watchdog.Budget{})
-	require.ErrorIs(t, err, watchdog.ErrInvalid)
-	require.NoError(t, inner.Close())
-	require.NoError(t, layer.Close())
+// zeros are arguments for a function: a context, functions that do nothing, and zero values.
+func zeros(function reflect.Type) (args []reflect.Value) {
+	for i := range function.NumIn() {
+		in := function.In(i)
+		if function.IsVariadic() && i == function.NumIn()-1 {
+			in = in.Elem() // one of them
+		}
+		switch {
+		case in == reflect.TypeFor[context.Context]():
+			args = append(args, reflect.ValueOf(context.Background()))
+		case in.Kind() == reflect.Func:
+			args = append(args, reflect.MakeFunc(in, func([]reflect.Value) (results []reflect.Value) {
+				for j := range in.NumOut() {
+					results = append(results, reflect.Zero(in.Out(j)))
+				}
+				return results
+			}))
+		default:
+			args = append(args, reflect.Zero(in))
+		}
+	}
+	return args
 }

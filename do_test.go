@@ -37,6 +37,12 @@ func inDo(t *testing.T, test func(g *doing)) {
 	})
 }
 
+// runDo is inDo for one case of a test.
+func runDo(t *testing.T, name string, test func(g *doing)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inDo(t, test) })
+}
+
 func (g *doing) do(work mainLoop) error {
 	g.Helper()
 	return watchdog.Do(context.Background(), g.run, g.cfg, work)
@@ -89,45 +95,37 @@ func returning(err error) mainLoop {
 }
 
 func TestDoReturns(t *testing.T) {
-	t.Run("nil of a loop that returned nil, and the run is complete", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			var attached *watchdog.Watchdog
-			require.NoError(t, g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
-				attached = wd
-				require.Equal(t, wd.Context(), ctx)
-				require.Same(t, wd, watchdog.FromContext(ctx))
-				require.Equal(t, "s-1", wd.ID())
-				return nil
-			}))
-			require.Equal(t, []string{watchdog.EventComplete}, g.kinds())
-			require.ErrorIs(t, context.Cause(attached.Context()), watchdog.ErrComplete)
-			require.ErrorIs(t, g.do(g.notCalled), watchdog.ErrComplete)
-		})
+	runDo(t, "nil of a loop that returned nil, and the run is complete", func(g *doing) {
+		var attached *watchdog.Watchdog
+		require.NoError(g, g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+			attached = wd
+			require.Equal(g, wd.Context(), ctx)
+			require.Same(g, wd, watchdog.FromContext(ctx))
+			require.Equal(g, "s-1", wd.ID())
+			return nil
+		}))
+		require.Equal(g, []string{watchdog.EventComplete}, g.kinds())
+		require.ErrorIs(g, context.Cause(attached.Context()), watchdog.ErrComplete)
+		require.ErrorIs(g, g.do(g.notCalled), watchdog.ErrComplete)
 	})
-	t.Run("nil of a loop that said itself that the run is complete", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			require.NoError(t, g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Complete() }))
-			require.Equal(t, []string{watchdog.EventComplete}, g.kinds())
-		})
+	runDo(t, "nil of a loop that said itself that the run is complete", func(g *doing) {
+		require.NoError(g, g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Complete() }))
+		require.Equal(g, []string{watchdog.EventComplete}, g.kinds())
 	})
-	t.Run("the loop's own error, alone, and the run goes on", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			var attached *watchdog.Watchdog
-			err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error { attached = wd; return errLoop })
-			require.Same(t, errLoop, err)
-			require.ErrorIs(t, context.Cause(attached.Context()), watchdog.ErrClosed)
-			require.Empty(t, g.kinds())
-			g.goesOn()
-		})
+	runDo(t, "the loop's own error, alone, and the run goes on", func(g *doing) {
+		var attached *watchdog.Watchdog
+		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error { attached = wd; return errLoop })
+		require.Same(g, errLoop, err)
+		require.ErrorIs(g, context.Cause(attached.Context()), watchdog.ErrClosed)
+		require.Empty(g, g.kinds())
+		g.goesOn()
 	})
-	t.Run("the loop's own error of a run that it completed itself", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-				require.NoError(t, wd.Complete())
-				return errLoop
-			})
-			require.Same(t, errLoop, err)
+	runDo(t, "the loop's own error of a run that it completed itself", func(g *doing) {
+		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+			require.NoError(g, wd.Complete())
+			return errLoop
 		})
+		require.Same(g, errLoop, err)
 	})
 }
 
@@ -157,36 +155,30 @@ func TestDoStopped(t *testing.T) {
 			return errors.Join(errLoop, context.Cause(ctx))
 		}, false, errLoop.Error()},
 	} {
-		t.Run("a loop that returns "+name, func(t *testing.T) {
-			inDo(t, func(g *doing) {
-				err := g.do(c.work)
-				stop := g.stop(err)
-				require.Equal(t, watchdog.WallClockExceeded, stop.Code)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, c.alone, err == error(stop)) //nolint:errorlint // this very error
-				require.ErrorContains(t, err, c.says)
-				require.Contains(t, g.kinds(), watchdog.EventCancel)
-				require.NotContains(t, g.kinds(), watchdog.EventComplete)
-				again := g.stop(g.do(g.notCalled))
-				require.Equal(t, stop.EventID(), again.EventID(), "a run that is stopped is not begun again")
-			})
+		runDo(t, "a loop that returns "+name, func(g *doing) {
+			err := g.do(c.work)
+			stop := g.stop(err)
+			require.Equal(g, watchdog.WallClockExceeded, stop.Code)
+			require.ErrorIs(g, err, context.DeadlineExceeded)
+			require.Equal(g, c.alone, err == error(stop)) //nolint:errorlint // this very error
+			require.ErrorContains(g, err, c.says)
+			require.Contains(g, g.kinds(), watchdog.EventCancel)
+			require.NotContains(g, g.kinds(), watchdog.EventComplete)
+			again := g.stop(g.do(g.notCalled))
+			require.Equal(g, stop.EventID(), again.EventID(), "a run that is stopped is not begun again")
 		})
 	}
-	t.Run("by another guard", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-				_, err := wd.Cancel(watchdog.Cancellation{Reason: "approval_denied"})
-				return err
-			})
-			require.EqualValues(t, "approval_denied", g.stop(err).Code)
-			require.NotErrorIs(t, err, context.DeadlineExceeded)
+	runDo(t, "by another guard", func(g *doing) {
+		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+			_, err := wd.Cancel(watchdog.Cancellation{Reason: "approval_denied"})
+			return err
 		})
+		require.EqualValues(g, "approval_denied", g.stop(err).Code)
+		require.NotErrorIs(g, err, context.DeadlineExceeded)
 	})
-	t.Run("before the loop, because the budget was used up", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			time.Sleep(2 * time.Hour)
-			g.stop(g.do(g.notCalled))
-		})
+	runDo(t, "before the loop, because the budget was used up", func(g *doing) {
+		time.Sleep(2 * time.Hour)
+		g.stop(g.do(g.notCalled))
 	})
 	t.Run("after the loop, which was late and did not look", func(t *testing.T) {
 		for _, result := range []error{nil, errLoop} {
@@ -204,102 +196,63 @@ func TestDoStopped(t *testing.T) {
 			})
 		}
 	})
-	t.Run("is waited for: the loop is not left behind", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			began := time.Now()
-			g.stop(g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(5 * time.Hour); return nil }))
-			require.Equal(t, 5*time.Hour, time.Since(began))
-		})
+	runDo(t, "is waited for: the loop is not left behind", func(g *doing) {
+		began := time.Now()
+		g.stop(g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(5 * time.Hour); return nil }))
+		require.Equal(g, 5*time.Hour, time.Since(began))
 	})
-	t.Run("not, when it is only a layer that is stopped", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-				layer, err := wd.Layer("test", watchdog.Budget{Idle: time.Minute})
-				require.NoError(t, err)
-				defer layer.Close()
-				<-layer.Context().Done()
-				return context.Cause(layer.Context())
-			})
-			var stop *watchdog.Stop
-			require.ErrorAs(t, err, &stop)
-			require.Equal(t, "s-1/test", stop.RunID)
-			g.goesOn()
+	runDo(t, "not, when it is only a layer that is stopped", func(g *doing) {
+		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+			layer, err := wd.Layer("test", watchdog.Budget{Idle: time.Minute})
+			require.NoError(g, err)
+			defer layer.Close()
+			<-layer.Context().Done()
+			return context.Cause(layer.Context())
 		})
+		var stop *watchdog.Stop
+		require.ErrorAs(g, err, &stop)
+		require.Equal(g, "s-1/test", stop.RunID)
+		g.goesOn()
 	})
 }
 
 func TestDoNotBegun(t *testing.T) {
-	t.Run("without a loop", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			err := g.do(nil)
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "loop")
-			require.Zero(t, g.store.appends)
-		})
+	runDo(t, "without a loop", func(g *doing) {
+		err := g.do(nil)
+		require.ErrorIs(g, err, watchdog.ErrInvalid)
+		require.ErrorContains(g, err, "loop")
+		require.Zero(g, g.store.appends)
 	})
-	t.Run("with a config that is wrong", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.Budget.Idle = -1
-			require.ErrorIs(t, g.do(g.notCalled), watchdog.ErrInvalid)
-		})
-	})
-	t.Run("with a parent that has ended", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			parent, end := context.WithCancelCause(context.Background())
-			end(errHostGone)
-			err := watchdog.Do(parent, g.run, g.cfg, g.notCalled)
-			require.ErrorIs(t, err, watchdog.ErrParentEnded)
-			require.ErrorIs(t, err, errHostGone)
-		})
-	})
-	t.Run("with a store that cannot be read", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			require.ErrorIs(t, g.do(g.notCalled), errDiskFull)
-		})
+	runDo(t, "with a parent that has ended", func(g *doing) {
+		parent, end := context.WithCancelCause(context.Background())
+		end(errHostGone)
+		err := watchdog.Do(parent, g.run, g.cfg, g.notCalled)
+		require.ErrorIs(g, err, watchdog.ErrParentEnded)
+		require.ErrorIs(g, err, errHostGone)
 	})
 }
 
 func TestDoModes(t *testing.T) {
-	t.Run("only observed: nothing ends the loop, and the run is complete", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.ObserveOnly = true
-			require.NoError(t, g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
-				time.Sleep(5 * time.Hour)
-				return ctx.Err()
-			}))
-			require.Contains(t, g.kinds(), watchdog.EventComplete)
-		})
+	runDo(t, "only observed: nothing ends the loop, and the run is complete", func(g *doing) {
+		g.cfg.ObserveOnly = true
+		require.NoError(g, g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
+			time.Sleep(5 * time.Hour)
+			return ctx.Err()
+		}))
+		require.Contains(g, g.kinds(), watchdog.EventComplete)
 	})
-	t.Run("disabled: nothing is recorded", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.Disabled = true
-			require.NoError(t, g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
-				time.Sleep(5 * time.Hour)
-				return ctx.Err()
-			}))
-			require.Same(t, errLoop, g.do(returning(errLoop)))
-			require.Zero(t, g.store.appends)
-		})
+	runDo(t, "disabled: nothing is recorded", func(g *doing) {
+		g.cfg.Disabled = true
+		require.NoError(g, g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
+			time.Sleep(5 * time.Hour)
+			return ctx.Err()
+		}))
+		require.Same(g, errLoop, g.do(returning(errLoop)))
+		require.Zero(g, g.store.appends)
 	})
-	t.Run("polled: the loop's own look finds the stop", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.PollOnly = true
-			g.stop(g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
-				for {
-					if _, fired := wd.Fired(); fired {
-						return ctx.Err()
-					}
-					time.Sleep(time.Minute)
-				}
-			}))
-		})
-	})
-	t.Run("without a store: nothing has to be said of the run", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			require.NoError(t, watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{}, returning(nil)))
-			err := watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{Logger: quiet}, untilEnd)
-			require.ErrorIs(t, err, watchdog.WallClockExceeded)
-		})
+	runSynced(t, "without a store: nothing has to be said of the run", func(t *testing.T) {
+		require.NoError(t, watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{}, returning(nil)))
+		err := watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{Logger: quiet}, untilEnd)
+		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 	})
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -172,10 +170,8 @@ func (e Event) Validate() error {
 		{"event_type", e.Type, MaxEventType},
 		{"consensus_id", e.ConsensusID, MaxConsensusID},
 	} {
-		if column.value == "" && column.name == "consensus_id" {
-			continue
-		}
-		if flaw := textFlaw(column.value, column.limit); flaw != "" {
+		flaw := record.TextFlaw(column.value, column.limit)
+		if flaw != "" && (column.value != "" || column.name != "consensus_id") {
 			return fmt.Errorf("%w event: %s %s", ErrInvalid, column.name, flaw)
 		}
 	}
@@ -187,39 +183,6 @@ func (e Event) Validate() error {
 		return fmt.Errorf("%w event: payload of event %s is not one JSON object in UTF-8", ErrInvalid, e.ID)
 	}
 	return nil
-}
-
-// isEmpty is the flaw of a text that is not there.
-const isEmpty = "is empty"
-
-// textFlaw says what keeps a text out of a column of limit characters, or nothing.
-func textFlaw(text string, limit int) string {
-	if isPlain(text) && len(text) <= limit { // nearly always
-		return ""
-	}
-	switch n := utf8.RuneCountInString(text); {
-	case text == "":
-		return isEmpty
-	case strings.TrimSpace(text) == "":
-		return fmt.Sprintf("%.24q is empty but for white space", text)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Sprintf("%q has a control character", text)
-	case !utf8.ValidString(text):
-		return fmt.Sprintf("%q is not valid UTF-8", text)
-	case n > limit:
-		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
-	}
-	return ""
-}
-
-// isPlain reports whether the text is nothing but visible ASCII.
-func isPlain(text string) bool {
-	for i := range len(text) {
-		if text[i] <= ' ' || text[i] > '~' {
-			return false
-		}
-	}
-	return text != ""
 }
 
 // Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/record"
-
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -26,26 +25,42 @@ func (w *Watchdog) Extend(d time.Duration) error {
 	if w == nil {
 		return fmt.Errorf("extend by %v: %w", d, errNoRun)
 	}
-	if err := w.r.extend(d); err != nil {
+	began := clocks.Now(w.r.Tree.Clock)
+	given, err := w.r.fits(d)
+	if err == nil {
+		given = given.Truncate(time.Microsecond) // as its event says it
+		err = w.r.recordExtension(began, given, nil, func(m machine.Moment) (fold.Event, error) {
+			return extensionBy(given, m)
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("extend run %s by %v: %w", w.r.Node.Run, d, err)
 	}
 	return nil
 }
 
-func (r *run) extend(d time.Duration) error {
-	began := clocks.Now(r.Tree.Clock)
-	d, err := r.fits(d)
-	if err != nil {
-		return err
-	}
-	d = d.Truncate(time.Microsecond) // as its event says it
-	event, err := r.newExtension(d)
+// recordExtension has the window given more by the event that the node makes, if the run has not ended.
+func (r *run) recordExtension(
+	began time.Time, d time.Duration, total map[fold.Key]int64, newEvent func(machine.Moment) (fold.Event, error),
+) (err error) {
+	_ = r.poll() // a run that is late has ended
+	var event fold.Event
+	r.Locked(func() {
+		if r.Node.Phase() != machine.Running {
+			err = fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+			return
+		}
+		event, err = newEvent(r.Node.Moment(r.Now()))
+	})
 	if err != nil {
 		return err
 	}
 	found, err := r.Record.RecordExtension(event, d)
 	if err != nil {
 		return err
+	}
+	if !found.Over() {
+		found.Give(total)
 	}
 	stop, err := r.adopt(&found, began)
 	if stop != nil {
@@ -77,23 +92,17 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// newExtension checks the extension and returns its event.
-func (r *run) newExtension(d time.Duration) (fold.Event, error) {
-	_ = r.poll() // a run that is late has ended
-	r.Lock()
-	defer r.Unlock()
-	budget := r.Node.Moment(r.Now()).Budget
+// extensionBy checks the extension and returns its event.
+func extensionBy(d time.Duration, m machine.Moment) (fold.Event, error) {
 	switch {
-	case r.Node.Phase() != machine.Running:
-		return fold.Event{}, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	case d <= 0:
 		return fold.Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
-	case budget == NoLimit:
+	case m.Budget == NoLimit:
 		return fold.Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
-	case verdict.Sum(budget, d) == NoLimit:
-		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
+	case verdict.Sum(m.Budget, d) == NoLimit:
+		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, m.Budget)
 	}
-	return r.Node.Moment(r.Now()).Extend(d, nil), nil
+	return m.Extend(d, nil), nil
 }
 
 // ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
@@ -111,33 +120,21 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 	case w.r.Node.Disabled:
 		return nil
 	}
-	if err := w.r.extendSpend(&more); err != nil {
+	given, err := w.r.limits.givenBy(&more)
+	if err == nil {
+		err = w.r.extendSpend(given)
+	}
+	if err != nil {
 		return fmt.Errorf("extend spend of run %s: %w", w.r.Node.Run, err)
 	}
 	return nil
 }
 
-func (r *run) extendSpend(more *Spend) error {
-	began := clocks.Now(r.Tree.Clock)
-	given, err := r.limits.givenBy(more)
-	if err != nil {
-		return err
-	}
-	event, given, err := r.newSpendExtension(given)
-	if err != nil {
-		return err
-	}
-	found, err := r.Record.RecordExtension(event, 0)
-	if err != nil {
-		return err
-	}
-	if !found.Over() {
-		found.Give(given)
-	}
-	stop, err := r.adopt(&found, began)
-	if stop != nil {
-		return fmt.Errorf("%w: %w", ErrEnded, stop)
-	}
+func (r *run) extendSpend(given map[fold.Key]int64) error {
+	total := map[fold.Key]int64{}
+	err := r.recordExtension(clocks.Now(r.Tree.Clock), 0, total, func(m machine.Moment) (fold.Event, error) {
+		return m.Extend(0, r.extended(given, total)), nil
+	})
 	r.Locked(func() { r.accountOf().in.line.callNext() })
 	return err
 }
@@ -155,7 +152,7 @@ func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error
 			continue
 		case one.max < 0:
 			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, one.name(), one.max)
-		case !l.counts(key):
+		case !slices.ContainsFunc(l.Counts, func(c verdict.CountLimit) bool { return machine.KeyOfCount(&c) == key }):
 			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, one.name())
 		}
 		given[key] = one.max
@@ -166,21 +163,10 @@ func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error
 	return given, nil
 }
 
-func (l *sharedLimits) counts(key fold.Key) bool {
-	return slices.ContainsFunc(l.Counts, func(c verdict.CountLimit) bool { return machine.KeyOfCount(&c) == key })
-}
-
-// newSpendExtension returns the event, and how much each limit has been given in all after it.
-func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total map[fold.Key]int64, err error) {
-	_ = r.poll() // a run that is late has ended
-	r.Lock()
-	defer r.Unlock()
-	if r.Node.Phase() != machine.Running {
-		return e, nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
-	}
+// extended returns the limits as they are when they are given more, and sets what they have been given in all by then.
+// The caller holds the lock.
+func (r *run) extended(given, total map[fold.Key]int64) (spend []record.Spend) {
 	a := r.accountOf()
-	total = map[fold.Key]int64{}
-	var spend []record.Spend
 	for i := range r.limits.Counts {
 		key := machine.KeyOfCount(&r.limits.Counts[i])
 		n := given[key]
@@ -193,5 +179,5 @@ func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total m
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return r.Node.Moment(r.Now()).Extend(0, spend), total, nil
+	return spend
 }

@@ -2,8 +2,11 @@ package watchdog_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +53,18 @@ type fixture struct {
 func inFixture(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
+}
+
+// runSynced runs a case of a test in a bubble.
+func runSynced(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// runFixture is inFixture for one case of a test.
+func runFixture(t *testing.T, name string, test func(b *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inFixture(t, test) })
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -129,4 +144,193 @@ func goroutines() int {
 		least = min(least, runtime.NumGoroutine())
 	}
 	return least
+}
+
+var errDiskFull = errors.New("disk full")
+
+// flakyStore is a Memory that can be told to fail or to hang. It is not a *Memory to the watchdog, so that it is waited
+// for.
+type flakyStore struct {
+	Memory watchdog.Memory
+
+	mu             sync.Mutex
+	fail           error         // what Append returns
+	hang           chan struct{} // what Append waits for
+	ignoresContext bool          // whether it waits on when its context ends
+	failGet        error         // what Read returns
+	appends        int           // how often Append was called
+}
+
+func (s *flakyStore) set(change func(s *flakyStore)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *flakyStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	s.mu.Lock()
+	fail, hang, ignoresContext := s.fail, s.hang, s.ignoresContext
+	s.appends++
+	s.mu.Unlock()
+	if hang != nil {
+		if err := wait(ctx, hang, ignoresContext); err != nil {
+			return err
+		}
+		ctx = context.WithoutCancel(ctx)
+	}
+	if fail != nil {
+		return fail
+	}
+	return s.Memory.Append(ctx, events...)
+}
+
+func wait(ctx context.Context, hang chan struct{}, ignoresContext bool) error {
+	if ignoresContext {
+		<-hang
+		return nil
+	}
+	select {
+	case <-hang:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *flakyStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	s.mu.Lock()
+	fail := s.failGet
+	s.mu.Unlock()
+	if fail != nil {
+		return nil, fail
+	}
+	return s.Memory.Read(ctx, aggregateType, aggregateID)
+}
+
+// A countingStore is a Memory that counts what is asked of it, and can be told to be slow, to hang or to refuse. It is
+// not a *Memory to the watchdog, so that it is waited for.
+type countingStore struct {
+	watchdog.Memory
+
+	delay   time.Duration
+	refused string                // the run of which nothing is taken
+	before  func(context.Context) // what each Append and Transact does first
+
+	mu                 sync.Mutex
+	hang               chan struct{} // what each Append and Transact waits for
+	ignoresContext     bool
+	transacts, appends []int // how many exchanges and events each had
+	goroutines         int   // the most that were seen
+}
+
+func (s *countingStore) answer(ctx context.Context, asked *[]int, n int) error {
+	s.mu.Lock()
+	*asked = append(*asked, n)
+	s.goroutines = max(s.goroutines, runtime.NumGoroutine())
+	hang := s.hang
+	s.mu.Unlock()
+	if s.before != nil {
+		s.before(ctx)
+	}
+	time.Sleep(s.delay)
+	if hang != nil {
+		return wait(ctx, hang, s.ignoresContext)
+	}
+	return nil
+}
+
+func (s *countingStore) setHang(hang chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hang = hang
+}
+
+func (s *countingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := s.answer(ctx, &s.appends, len(events)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.AggregateID == s.refused }) {
+		return errRefused
+	}
+	return s.Memory.Append(context.WithoutCancel(ctx), events...)
+}
+
+func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := s.answer(ctx, &s.transacts, len(exchanges)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(exchanges, func(x *watchdog.Exchange) bool { return x.AggregateID == s.refused }) {
+		return errRefused
+	}
+	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
+}
+
+// recorded counts the runs that have one event of the kind.
+func (s *countingStore) recorded(t *testing.T, all []*watchdog.Watchdog, kind string) (n int) {
+	t.Helper()
+	return recordedIn(t, &s.Memory, all, kind)
+}
+
+func recordedIn(t *testing.T, store *watchdog.Memory, all []*watchdog.Watchdog, kind string) (n int) {
+	t.Helper()
+	for _, wd := range all {
+		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+		require.NoError(t, err)
+		of := slices.DeleteFunc(events, func(e watchdog.Event) bool { return e.Type != kind })
+		require.LessOrEqual(t, len(of), 1)
+		n += len(of)
+	}
+	return n
+}
+
+func TestClockSet(t *testing.T) {
+	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		runFixture(t, "by "+step.String(), func(b *fixture) {
+			wd := b.attach()
+			b.pass(time.Hour)
+			b.clock.step(step)
+			require.Equal(b.t, time.Hour, wd.Elapsed())
+			b.pass(3 * time.Hour)
+			b.live(wd)
+			b.pass(1)
+			b.stopped(wd)
+		})
+	}
+	runFixture(t, "on a clock that only shows the time a step back stops nothing and loses nothing", func(b *fixture) {
+		b.cfg.Clock, b.cfg.PollOnly = b.clock.Mock, true
+		wd := b.attach()
+		b.pass(time.Hour)
+		require.Equal(b.t, time.Hour, wd.Elapsed())
+		b.clock.Set(noon.Add(-time.Hour))
+		require.Equal(b.t, time.Hour, wd.Elapsed())
+		b.pass(3 * time.Hour)
+		b.live(wd)
+		b.pass(1)
+		b.stopped(wd)
+	})
+}
+
+func TestClockSleep(t *testing.T) {
+	runFixture(t, "a deadline that passed in a sleep is seen within a minute, without a poll", func(b *fixture) {
+		wd := b.attach()
+		b.pass(time.Hour)
+		b.clock.suspend(8 * time.Hour)
+		b.pass(time.Minute)
+		require.Error(b.t, wd.Context().Err())
+		require.GreaterOrEqual(b.t, b.stopped(wd).Elapsed, 9*time.Hour)
+	})
+	runFixture(t, "a poll sees it at once", func(b *fixture) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.clock.suspend(8 * time.Hour)
+		b.stopped(wd)
+	})
+	runFixture(t, "a sleep within the budget is only time used", func(b *fixture) {
+		wd := b.attach()
+		b.clock.suspend(2 * time.Hour)
+		b.pass(2 * time.Hour)
+		b.live(wd)
+		b.pass(time.Minute)
+		b.stopped(wd)
+	})
 }

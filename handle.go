@@ -5,38 +5,23 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
-
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A runHandle is the watchdog as the packages beside the root have it, by the context of its run. What is recorded for
-// them is in overrun.go.
+// A runHandle is the watchdog as the packages beside the root have it, by the context of its run: its methods are those
+// of [handle.Run].
 type runHandle Watchdog
 
-// Alive implements [handle.Signs].
 func (h *runHandle) Alive() { (*Watchdog)(h).Activity() }
 
-// AliveAt implements [handle.Signs].
-func (h *runHandle) AliveAt(now time.Time) {
-	for r := &h.r; r != nil; r = r.around() {
-		pulse := r.Node.Pulse.Load()
-		switch {
-		case pulse == nil:
-		case r.Tree.Clock != nil || r.Tree.Trace != nil:
-			r.signLocked(false)
-		default:
-			r.signAt(pulse, false, r.Tree.SinceAt(now))
-		}
-	}
-}
+func (h *runHandle) AliveAt(now time.Time) { h.r.signal(false, now) }
 
-// Settings implements [handle.Run].
 func (h *runHandle) Settings() handle.Settings {
 	return handle.Settings{
 		Clock: h.r.Tree.Clock, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.Tree.Timeout,
@@ -44,7 +29,6 @@ func (h *runHandle) Settings() handle.Settings {
 	}
 }
 
-// Session implements [handle.Run].
 func (h *runHandle) Session() context.Context {
 	for h.r.Outer() != nil {
 		h = h.r.Inner().Value(handle.Key{}).(*runHandle)
@@ -52,10 +36,11 @@ func (h *runHandle) Session() context.Context {
 	return (*runContext)(h)
 }
 
-// Silence implements [handle.Run].
-func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
+func (h *runHandle) Silence() (silence time.Duration, signalled bool) {
+	h.r.Locked(func() { silence, signalled = h.r.Node.Silence(h.r.Now()) })
+	return silence, signalled
+}
 
-// MaxSilence implements [handle.Run].
 func (h *runHandle) MaxSilence() time.Duration {
 	shortest := time.Duration(NoLimit)
 	for r := &h.r; r != nil; r = r.around() {
@@ -75,7 +60,6 @@ func (h *runHandle) MaxSilence() time.Duration {
 	return shortest
 }
 
-// Paused implements [handle.Run].
 func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 	r := &h.r
 	r.Lock()
@@ -92,12 +76,8 @@ func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 	return verdict.Paused(*seen, now), longer
 }
 
-// Forget implements [handle.Run].
-func (h *runHandle) Forget(w handle.Waiter) {
-	h.r.Locked(func() { h.r.Run.Forget(w) })
-}
+func (h *runHandle) Forget(w handle.Waiter) { h.r.Locked(func() { h.r.Run.Forget(w) }) }
 
-// State implements [handle.Run].
 func (h *runHandle) State() (s handle.State) {
 	var l stepper
 	h.r.Locked(func() {
@@ -120,7 +100,7 @@ func (h *runHandle) State() (s handle.State) {
 	return s
 }
 
-// Spend implements [handle.Run]. It is Usage with how many calls were refused.
+// Spend is Usage with how many calls were refused.
 func (h *runHandle) Spend() (all []handle.Spend) {
 	a := h.r.account.Load()
 	if a == nil {
@@ -142,20 +122,16 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 	return all
 }
 
-// LastNote implements [handle.Run].
 func (h *runHandle) LastNote() string { return h.r.Node.LastNote() }
 
-// RestoreLoop implements [handle.Run].
 func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 
-// Asked implements [handle.Run].
 func (h *runHandle) Asked() bool {
 	stops := false
 	h.r.Locked(func() { stops = h.r.Node.Phase() == machine.Recording })
 	return stops || h.r.readers.Load().InLine()
 }
 
-// Recorded implements [handle.Run].
 func (h *runHandle) Recorded(retry bool) bool {
 	if retry && h.r.Record.Waiting() {
 		h.r.Retry(clocks.Now(h.r.Tree.Clock))
@@ -163,7 +139,6 @@ func (h *runHandle) Recorded(retry bool) bool {
 	return !h.r.Record.Waiting()
 }
 
-// InDoubt implements [handle.Run].
 func (h *runHandle) InDoubt() (complete, resumed bool) {
 	h.r.Locked(func() {
 		complete = h.r.CompleteInDoubt()
@@ -172,25 +147,22 @@ func (h *runHandle) InDoubt() (complete, resumed bool) {
 	return complete, resumed
 }
 
-// CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
 	h.r.Locked(func() { h.r.Node.EndCommand(&end) })
 	return (*Watchdog)(h).Complete()
 }
 
-// End implements [handle.Run]. It waits for the host's code that the end runs as Close does.
+// End waits for the host's code that the end runs as Close does.
 func (h *runHandle) End(cause error) {
 	began := clocks.Now(h.r.Tree.Clock)
 	h.r.End(cause)
 	h.r.TellSince(began)
 }
 
-// Within implements [handle.Run].
 func (h *runHandle) Within(ctx context.Context) handle.Work {
 	return &try{Context: ctx, of: (*Watchdog)(h)}
 }
 
-// Apart implements [handle.Run].
 func (h *runHandle) Apart(name string) (context.Context, error) {
 	r := &h.r
 	id, err := r.layerID(name)
@@ -208,7 +180,6 @@ func (h *runHandle) Apart(name string) (context.Context, error) {
 	return w.Context(), nil
 }
 
-// Persons implements [handle.Run].
 func (h *runHandle) Persons() (times int) {
 	h.r.Lock()
 	defer h.r.Unlock()
@@ -220,8 +191,8 @@ func (h *runHandle) Persons() (times int) {
 	return times
 }
 
-// RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
-// goroutine does this at the next poll.
+// RecordOverrun never waits for a store: a run that does everything on its caller's goroutine does this at the next
+// poll.
 func (h *runHandle) RecordOverrun(call record.Overrun) {
 	r := &h.r
 	lost := &machine.Loss{What: "that a call overran"}
@@ -247,8 +218,8 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	k.Pass(r.Tree, clocks.Now(r.Tree.Clock))
 }
 
-// RecordFinished implements [handle.Run]. It waits for a stop that is being recorded. If the run has a stop of its own,
-// the work had finished before that could end it, and RecordFinished records that and reports true.
+// RecordFinished waits for a stop that is being recorded. If the run has a stop of its own, the work had finished
+// before that could end it, and RecordFinished records that and reports true.
 func (h *runHandle) RecordFinished() (corrected bool) {
 	r := &h.r
 	r.End(ErrClosed)
@@ -266,3 +237,49 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 	}
 	return true
 }
+
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. All
+// methods of a nil [Watchdog] work, so that deep code need not know whether it is watched.
+func FromContext(ctx context.Context) *Watchdog {
+	h, _ := ctx.Value(handle.Key{}).(*runHandle)
+	return (*Watchdog)(h)
+}
+
+// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
+// another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
+// [Watchdog.Interrupt], with the [Interruption]; after [Watchdog.Complete], with [ErrComplete]; and after
+// [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's, because that of the run can be extended. That of a
+// nil Watchdog is [context.Background].
+func (w *Watchdog) Context() context.Context {
+	if w == nil {
+		return context.Background()
+	}
+	return (*runContext)(w)
+}
+
+// A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided
+// in one place, under the lock of its tree, and a child would be ended from a second one. Whoever looks at it first
+// checks the parent, and [context.AfterFunc] tells those who only wait.
+type runContext Watchdog
+
+// Deadline is the parent's.
+func (c *runContext) Deadline() (time.Time, bool) { return c.r.Deadline() }
+
+// Value finds the run's handle besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
+// cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
+func (c *runContext) Value(key any) any {
+	if key == (handle.Key{}) || key == (handle.SignsKey{}) {
+		return (*runHandle)(c)
+	}
+	c.r.CheckParent()
+	return c.r.Inner().Value(key)
+}
+
+// Done implements [context.Context].
+func (c *runContext) Done() <-chan struct{} {
+	c.r.CheckParent()
+	return c.r.Inner().Done()
+}
+
+// Err implements [context.Context]. A run that its parent ended has the parent's error.
+func (c *runContext) Err() error { return c.r.Err() }

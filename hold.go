@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -31,7 +32,6 @@ type HoldLimit struct {
 	PausesWallClock bool
 }
 
-// flaw says what is wrong with the limit, or nothing.
 func (l HoldLimit) flaw() string {
 	switch {
 	case l.Cap < 0:
@@ -68,7 +68,12 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold
 	if err != nil {
 		return nil, fmt.Errorf("hold %q: %w", key, err)
 	}
-	h.closeWith(ctx)
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { h.Close() })
+		if !h.context.Register(&w.r.Run, stop, h.hold.Closed) {
+			stop()
+		}
+	}
 	return h, nil
 }
 
@@ -104,7 +109,7 @@ func (h *Hold) Close() bool {
 
 // open checks the hold and opens it, on the runs around a layer as well. It waits for a stop that is being recorded.
 func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
-	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
 	if limit.Cap == 0 {
@@ -125,15 +130,4 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		return nil, fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
-}
-
-// closeWith closes the hold when the context ends.
-func (h *Hold) closeWith(ctx context.Context) {
-	if ctx.Done() == nil {
-		return
-	}
-	stop := context.AfterFunc(ctx, func() { h.Close() })
-	if !h.context.Register(&h.r.Run, stop, h.hold.Closed) {
-		stop()
-	}
 }

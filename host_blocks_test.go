@@ -1,8 +1,11 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -70,48 +73,34 @@ func TestHostThatBlocks(t *testing.T) {
 		return func() { close(blocking.block) }
 	}
 	for name, fail := range map[string]error{"the store answers": nil, "the store fails": errDiskFull} {
-		t.Run("a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &flakyStore{fail: fail}
-				cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
-				unblock, never := block(&cfg), make(chan struct{})
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				wd.Subscribe(func(watchdog.Directive) { <-never })
-				began := time.Now()
-				time.Sleep(30 * minute)
-				_, fired := wd.Fired()
-				require.False(t, fired)
-				_, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, 30*minute, time.Since(began), "no call waited")
-				time.Sleep(30*minute + 1)
-				_, fired = wd.Fired()
-				require.True(t, fired)
-				requireStop(t, wd, watchdog.WallClockExceeded)
-				require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
-				began = time.Now()
-				require.ErrorIs(t, wd.Close(), fail)
-				require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
-				unblock()
-				close(never)
-				store.set(func(s *flakyStore) { s.fail = nil })
-				require.NoError(t, wd.Close())
-			})
-		})
-	}
-	t.Run("OnSignal, and Close waits for it no longer than for the store", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, RecordTimeout: time.Second}
-			unblock := block(&cfg)
+		runSynced(t, "a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
+			store := &flakyStore{fail: fail}
+			cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
+			unblock, never := block(&cfg), make(chan struct{})
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
 			require.NoError(t, err)
+			wd.Subscribe(func(watchdog.Directive) { <-never })
 			began := time.Now()
-			require.NoError(t, wd.Close())
-			require.LessOrEqual(t, time.Since(began), 2*time.Second)
+			time.Sleep(30 * minute)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+			_, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, 30*minute, time.Since(began), "no call waited")
+			time.Sleep(30*minute + 1)
+			_, fired = wd.Fired()
+			require.True(t, fired)
+			requireStop(t, wd, watchdog.WallClockExceeded)
+			require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
+			began = time.Now()
+			require.ErrorIs(t, wd.Close(), fail)
+			require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
 			unblock()
+			close(never)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
 		})
-	})
+	}
 	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
 		for name, end := range map[string]func(*watchdog.Watchdog){
 			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
@@ -133,41 +122,24 @@ func TestHostThatBlocks(t *testing.T) {
 			}
 		}
 	})
-	t.Run("on the caller's goroutine, and the run has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go wd.Fired()
-			synctest.Wait()
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			require.NoError(t, wd.Close())
-			unblock()
-			synctest.Wait()
-		})
-	})
-	t.Run("on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			cfg.OnSignal = nil
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			layer, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go hold.Close() // looks at both
-			synctest.Wait()
-			requireStop(t, layer, watchdog.WallClockExceeded)
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			unblock()
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-		})
+	runSynced(t, "on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
+		cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
+		unblock := block(&cfg)
+		cfg.OnSignal = nil
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		layer, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(t, err)
+		hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		go hold.Close() // looks at both
+		synctest.Wait()
+		requireStop(t, layer, watchdog.WallClockExceeded)
+		requireStop(t, wd, watchdog.WallClockExceeded)
+		unblock()
+		synctest.Wait()
+		require.NoError(t, wd.Close())
 	})
 }
 
@@ -216,5 +188,254 @@ func requireAllEnd(t *testing.T, runs int, log func(i int) *slog.Logger, made ..
 			require.Fail(t, "a run goes on", "run %d", i)
 		}
 		require.NoError(t, wd.Close())
+	}
+}
+
+// TestLogOfCaller protects who attaches to a run, makes a layer or closes it from a log that blocks or panics.
+func TestLogOfCaller(t *testing.T) {
+	const timeout = time.Second
+	blocking := newBlockingLog()
+	for name, log := range map[string]slog.Handler{
+		"blocks": blocking, "panics": panickingHandler{slog.DiscardHandler},
+	} {
+		runSynced(t, "that "+name, func(t *testing.T) {
+			blocking.block = make(chan struct{})
+			keeper := &fakeKeeper{
+				attempt: watchdog.Attempt{Number: 2, Lost: true}, end: func(context.Context) { panic("keeper") },
+			}
+			store, began := &flakyStore{fail: errDiskFull}, time.Now()
+			took := func(call func() error, limit time.Duration) {
+				began := time.Now()
+				require.NoError(t, call())
+				require.LessOrEqual(t, time.Since(began), limit)
+			}
+			var wd *watchdog.Watchdog
+			took(func() (err error) { // finds that an attempt was lost, cannot record it
+				wd, err = watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{
+					Store: store, Keeper: keeper, RecordTimeout: timeout, Logger: slog.New(log),
+					Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit},
+				})
+				return err
+			}, 2*timeout)
+			took(func() error {
+				_, err := wd.Layer("step", watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit})
+				return err
+			}, timeout)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			took(wd.Close, 2*timeout)
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventInterrupt))
+			if log == slog.Handler(blocking) {
+				require.EqualValues(t, 2, blocking.blocked.Load(), "it was told of all")
+			}
+			close(blocking.block)
+		})
+	}
+	t.Run("that panics, where nothing is guarded", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Disabled: true, Logger: slog.New(panickingHandler{slog.DiscardHandler}),
+		})
+		require.NoError(t, err)
+		require.NoError(t, wd.Close())
+	})
+}
+
+// canaryPanic is what the host panics with: it must be in no log and no error.
+const canaryPanic = "canary-51c0"
+
+// A panickingStore panics when something is appended.
+type panickingStore struct{ watchdog.EventStore }
+
+func (panickingStore) Append(context.Context, ...watchdog.Event) error {
+	panic(errors.New(canaryPanic))
+}
+
+func TestPanicValue(t *testing.T) {
+	logged := func(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) string {
+		var log bytes.Buffer
+		synctest.Test(t, func(t *testing.T) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			test(wd)
+			synctest.Wait()
+		})
+		require.NotContains(t, log.String(), canaryPanic)
+		return log.String()
+	}
+	budget := watchdog.Budget{WallClock: time.Hour, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
+	t.Run("of a callback is not logged; its type is, and where it happened", func(t *testing.T) {
+		log := logged(t, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: budget, PollOnly: true,
+			OnSignal:  func(watchdog.Signal) { panic(errors.New(canaryPanic)) },
+			OnWarning: func(watchdog.Warning) { panic([]string{canaryPanic}) },
+		}, func(wd *watchdog.Watchdog) {
+			wd.Subscribe(func(watchdog.Directive) { panic(canaryPanic) })
+			time.Sleep(50 * minute)
+			wd.Fired()
+		})
+		for _, want := range []string{
+			"in=OnSignal panic_type=*errors.errorString", "in=OnWarning panic_type=[]string",
+			"in=Subscribe panic_type=string", "host_blocks_test.go",
+		} {
+			require.Contains(t, log, want)
+		}
+	})
+	t.Run("of a store is in no error and no log; its type is", func(t *testing.T) {
+		for _, pollOnly := range []bool{false, true} {
+			log := logged(t, watchdog.Config{Store: panickingStore{&watchdog.Memory{}}, Budget: budget, PollOnly: pollOnly},
+				func(wd *watchdog.Watchdog) {
+					for _, err := range []error{wd.Extend(time.Hour), wd.Interrupt("SIGINT")} {
+						require.ErrorContains(t, err, "event store panicked with a *errors.errorString")
+						require.NotContains(t, err.Error(), canaryPanic)
+					}
+				})
+			require.NotContains(t, log, canaryPanic)
+		}
+	})
+}
+
+// panickingHandler is a log that fails.
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }
+
+// TestLogThatPanics protects that no log ends the process.
+func TestLogThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
+			Logger:    slog.New(panickingHandler{slog.DiscardHandler}),
+			OnWarning: func(watchdog.Warning) { panic("host") },
+		})
+		require.NoError(t, err)
+		store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.ErrorIs(t, wd.Close(), errDiskFull)
+	})
+}
+
+// A closingWriter is the output of a log that closes the watchdog when it is written to.
+type closingWriter struct {
+	wd atomic.Pointer[watchdog.Watchdog]
+}
+
+func (c *closingWriter) Write(p []byte) (int, error) {
+	_ = c.wd.Load().Close()
+	return len(p), nil
+}
+
+var _ io.Writer = (*closingWriter)(nil)
+
+func TestHostEndsGoroutine(t *testing.T) {
+	budget := watchdog.Budget{
+		WallClock: time.Hour, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
+	}
+	// elsewhere makes a call on a goroutine that it may end.
+	elsewhere := func(call func()) {
+		go call()
+		synctest.Wait()
+	}
+	for _, pollOnly := range []bool{false, true} {
+		name := map[bool]string{false: "with a timer ", true: "on the caller's goroutine "}[pollOnly]
+		runBubble(t, name+"in every subscriber, and all get every directive", watchdog.Config{Budget: budget, PollOnly: pollOnly}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			var told [2]atomic.Int32
+			for i := range told {
+				wd.Subscribe(func(watchdog.Directive) {
+					told[i].Add(1)
+					runtime.Goexit()
+				})
+			}
+			for range 3 {
+				after(minute + time.Second)
+				elsewhere(func() { wd.Fired() })
+			}
+			require.EqualValues(t, 3, told[0].Load())
+			require.EqualValues(t, 3, told[1].Load())
+			after(time.Hour)
+			elsewhere(func() { wd.Fired() })
+			require.NotNil(t, wd.Stop())
+		})
+		t.Run(name+"in OnSignal and OnWarning, and the run ends at its limit", func(t *testing.T) {
+			var signals, warnings atomic.Int32
+			synctest.Test(t, func(t *testing.T) {
+				cfg := watchdog.Config{
+					Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly,
+					Budget:    watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5, 0.6}},
+					OnWarning: func(watchdog.Warning) { warnings.Add(1); runtime.Goexit() },
+					OnSignal: func(s watchdog.Signal) {
+						if signals.Add(1); s.Kind != watchdog.SignalAttach {
+							runtime.Goexit()
+						}
+					},
+				}
+				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+				require.NoError(t, err)
+				elsewhere(wd.Activity)
+				for range 2 {
+					after(40 * minute)
+					elsewhere(func() { wd.Fired() })
+				}
+				requireStop(t, wd, watchdog.WallClockExceeded)
+				require.NoError(t, wd.Close())
+			})
+			require.EqualValues(t, 3, signals.Load())
+			require.EqualValues(t, 2, warnings.Load())
+		})
+		runFixture(t, name+"in the store, and the run ends at its limit", func(b *fixture) {
+			b.cfg.PollOnly = pollOnly
+			b.cfg.Store = &lateReader{EventStore: b.store, before: runtime.Goexit}
+			wd := b.attach()
+			b.pass(over)
+			elsewhere(func() { wd.Fired() })
+			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		})
+		runFixture(t, name+"in the store, and every run that ends then is recorded", func(b *fixture) {
+			var once atomic.Bool
+			b.cfg.PollOnly, b.cfg.Store = pollOnly, &lateReader{EventStore: b.store, before: func() {
+				if !once.Swap(true) {
+					runtime.Goexit()
+				}
+			}}
+			wd := b.attach()
+			layer, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = layer.Try(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+			}()
+			synctest.Wait()
+			hold, err := layer.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+			require.NoError(b.t, err)
+			b.clock.Add(over)
+			elsewhere(func() { hold.Close() }) // looks at both
+			elsewhere(func() { wd.Fired() })
+			elsewhere(func() { layer.Fired() })
+			for _, one := range []*watchdog.Watchdog{wd, layer} {
+				require.ErrorIs(b.t, context.Cause(one.Context()), watchdog.WallClockExceeded)
+			}
+			<-ended
+		})
+		t.Run(name+"a log that closes the watchdog waits for nothing", func(t *testing.T) {
+			closer := &closingWriter{}
+			synctest.Test(t, func(t *testing.T) {
+				store := &flakyStore{fail: errDiskFull}
+				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+					Store: store, Logger: slog.New(slog.NewTextHandler(closer, nil)), PollOnly: pollOnly, Budget: budget,
+				})
+				require.NoError(t, err)
+				closer.wd.Store(wd)
+				after(minute + 1)
+				wd.Fired()
+				synctest.Wait()
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
+			})
+		})
 	}
 }

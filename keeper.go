@@ -77,17 +77,10 @@ func (w *Watchdog) SinceActivity() time.Duration {
 	if w == nil {
 		return 0
 	}
-	silence, _ := w.r.silence()
+	silence, _ := (*runHandle)(w).Silence()
 	return silence
 }
 
-// silence returns how long the run has given no sign of life, and whether it has given one since its attach.
-func (r *run) silence() (silence time.Duration, signalled bool) {
-	r.Locked(func() { silence, signalled = r.Node.Silence(r.Now()) })
-	return silence, signalled
-}
-
-// keep has the host's keeper keep the run.
 func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error {
 	r := &w.r
 	if keeper == nil || r.Over() {

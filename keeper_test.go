@@ -56,174 +56,143 @@ func inKeepersBed(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
 	})
 }
 
+// runKept is inKeepersBed for one case of a test.
+func runKept(t *testing.T, name string, test func(b *fixture, k *fakeKeeper)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inKeepersBed(t, test) })
+}
+
 func TestKeeper(t *testing.T) {
-	t.Run("by New, guarded, and counts the attempt", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.run.Parent = "p-1"
-			k.attempt.Number = 3
-			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
-				b.live(w)
-				require.Equal(t, "p-1", w.Parent())
-				require.Equal(t, noon, w.StartedAt())
-				require.Zero(t, w.Attempt())
-				return nil
-			}
-			wd := b.attach()
-			require.Equal(t, []*watchdog.Watchdog{wd}, k.kept)
-			require.Equal(t, watchdog.Attempt{Number: 3}, wd.Attempt())
-			require.Empty(t, b.events(watchdog.EventInterrupt))
-		})
+	runKept(t, "by New, guarded, and counts the attempt", func(b *fixture, k *fakeKeeper) {
+		b.run.Parent = "p-1"
+		k.attempt.Number = 3
+		k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+			b.live(w)
+			require.Equal(b.t, "p-1", w.Parent())
+			require.Equal(b.t, noon, w.StartedAt())
+			require.Zero(b.t, w.Attempt())
+			return nil
+		}
+		wd := b.attach()
+		require.Equal(b.t, []*watchdog.Watchdog{wd}, k.kept)
+		require.Equal(b.t, watchdog.Attempt{Number: 3}, wd.Attempt())
+		require.Empty(b.t, b.events(watchdog.EventInterrupt))
 	})
-	t.Run("by Resume, in its fresh window", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.attach()
-			b.pass(over)
-			b.pass(time.Hour)
-			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
-				require.Equal(t, noon.Add(over+time.Hour).Truncate(time.Microsecond), w.StartedAt())
-				return nil
-			}
-			b.live(b.resume())
-			require.Len(t, k.kept, 2)
-		})
+	runKept(t, "by Resume, in its fresh window", func(b *fixture, k *fakeKeeper) {
+		b.attach()
+		b.pass(over)
+		b.pass(time.Hour)
+		k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+			require.Equal(b.t, noon.Add(over+time.Hour).Truncate(time.Microsecond), w.StartedAt())
+			return nil
+		}
+		b.live(b.resume())
+		require.Len(b.t, k.kept, 2)
 	})
-	t.Run("also where it is only polled", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.cfg.PollOnly = true
-			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
-			wd := b.attach()
-			require.Equal(t, 2, wd.Attempt().Number)
-			require.Len(t, b.events(watchdog.EventInterrupt), 1)
-			b.pass(minute)
-			require.Equal(t, minute, wd.SinceActivity())
-			wd.Activity()
-			require.Zero(t, wd.SinceActivity())
-		})
+	runKept(t, "not where it is fired from the start", func(b *fixture, k *fakeKeeper) {
+		b.attach()
+		b.pass(over)
+		wd := b.attach()
+		b.stopped(wd)
+		require.Len(b.t, k.kept, 1)
+		require.Zero(b.t, wd.Attempt())
 	})
-	t.Run("not where it is fired from the start", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.attach()
-			b.pass(over)
-			wd := b.attach()
-			b.stopped(wd)
-			require.Len(t, k.kept, 1)
-			require.Zero(t, wd.Attempt())
-		})
+	runKept(t, "one whose budget is used up is kept, so that its row says how it ended", func(b *fixture, k *fakeKeeper) {
+		b.pass(over)
+		b.stopped(b.attach())
+		require.Len(b.t, k.kept, 1)
 	})
-	t.Run("one whose budget is used up is kept, so that its row says how it ended", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.pass(over)
-			b.stopped(b.attach())
-			require.Len(t, k.kept, 1)
-		})
+	runKept(t, "a late one that cannot be kept has nothing recorded", func(b *fixture, k *fakeKeeper) {
+		b.pass(over)
+		k.keep = func(context.Context, *watchdog.Watchdog) error { return io.ErrUnexpectedEOF }
+		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, io.ErrUnexpectedEOF)
+		require.Empty(b.t, b.events(watchdog.EventCancel))
+		require.Empty(b.t, b.events(watchdog.EventWarning))
 	})
-	t.Run("a late one that cannot be kept has nothing recorded", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.pass(over)
-			k.keep = func(context.Context, *watchdog.Watchdog) error { return io.ErrUnexpectedEOF }
-			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-			require.Empty(t, b.events(watchdog.EventCancel))
-			require.Empty(t, b.events(watchdog.EventWarning))
-		})
-	})
-	t.Run("nor where it is a layer, whose signs are the run's", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			wd := b.attach()
-			layer, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			defer layer.Close()
-			require.Len(t, k.kept, 1)
-			require.Zero(t, layer.Attempt())
-			b.pass(minute)
-			layer.Activity()
-			require.Zero(t, wd.SinceActivity())
-		})
+	runKept(t, "nor where it is a layer, whose signs are the run's", func(b *fixture, k *fakeKeeper) {
+		wd := b.attach()
+		layer, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(b.t, err)
+		defer layer.Close()
+		require.Len(b.t, k.kept, 1)
+		require.Zero(b.t, layer.Attempt())
+		b.pass(minute)
+		layer.Activity()
+		require.Zero(b.t, wd.SinceActivity())
 	})
 }
 
 func TestKeeperLostAttempt(t *testing.T) {
-	t.Run("once, whoever sees it", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
-			b.pass(minute)
-			wd := b.attach()
-			require.True(t, wd.Attempt().Lost)
-			b.pass(minute)
+	runKept(t, "once, whoever sees it", func(b *fixture, k *fakeKeeper) {
+		k.attempt = watchdog.Attempt{Number: 2, Lost: true}
+		b.pass(minute)
+		wd := b.attach()
+		require.True(b.t, wd.Attempt().Lost)
+		b.pass(minute)
+		b.attach()
+		events := b.events(watchdog.EventInterrupt)
+		require.Len(b.t, events, 1)
+		var payload map[string]any
+		require.NoError(b.t, json.Unmarshal(events[0].Payload, &payload))
+		require.Equal(b.t, map[string]any{
+			"signal": "attempt_lost", "session_started_at": "2026-05-01T12:00:00.000000Z", "interrupted_at": "2026-05-01T12:01:00.000000Z",
+			"elapsed_seconds": 60.0,
+		}, payload)
+		b.live(wd)
+	})
+	runKept(t, "for each attempt", func(b *fixture, k *fakeKeeper) {
+		for n := 2; n < 5; n++ {
+			k.attempt = watchdog.Attempt{Number: n, Lost: true}
 			b.attach()
-			events := b.events(watchdog.EventInterrupt)
-			require.Len(t, events, 1)
-			var payload map[string]any
-			require.NoError(t, json.Unmarshal(events[0].Payload, &payload))
-			require.Equal(t, map[string]any{
-				"signal": "attempt_lost", "session_started_at": "2026-05-01T12:00:00.000000Z", "interrupted_at": "2026-05-01T12:01:00.000000Z",
-				"elapsed_seconds": 60.0,
-			}, payload)
-			b.live(wd)
-		})
+		}
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 3)
 	})
-	t.Run("for each attempt", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			for n := 2; n < 5; n++ {
-				k.attempt = watchdog.Attempt{Number: n, Lost: true}
-				b.attach()
-			}
-			require.Len(t, b.events(watchdog.EventInterrupt), 3)
-		})
-	})
-	t.Run("later, where the store fails just then", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			wd := b.attach()
-			require.Empty(t, b.events(watchdog.EventInterrupt))
-			require.ErrorIs(t, wd.Close(), errDiskFull)
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Len(t, b.events(watchdog.EventInterrupt), 1)
-		})
+	runKept(t, "later, where the store fails just then", func(b *fixture, k *fakeKeeper) {
+		k.attempt = watchdog.Attempt{Number: 2, Lost: true}
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		wd := b.attach()
+		require.Empty(b.t, b.events(watchdog.EventInterrupt))
+		require.ErrorIs(b.t, wd.Close(), errDiskFull)
+		b.store.set(func(s *flakyStore) { s.fail = nil })
+		require.NoError(b.t, wd.Close())
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
 	})
 }
 
 func TestKeeperFails(t *testing.T) {
 	attaches := map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume}
 	for name, attach := range attaches {
-		t.Run(name+" wraps its error, and leaves nothing armed or recorded", func(t *testing.T) {
-			inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-				k.keep = func(context.Context, *watchdog.Watchdog) error { return errDiskFull }
-				_, err := attach(b.t.Context(), b.run, b.cfg)
-				require.ErrorIs(t, err, errDiskFull)
-				require.ErrorContains(t, err, "keep the run for others to see")
-				require.ErrorIs(t, context.Cause(k.kept[0].Context()), watchdog.ErrClosed)
-				require.Zero(t, k.kept[0].Attempt())
-				b.pass(over)
-				require.Zero(t, b.store.appends)
-			})
+		runKept(t, name+" wraps its error, and leaves nothing armed or recorded", func(b *fixture, k *fakeKeeper) {
+			k.keep = func(context.Context, *watchdog.Watchdog) error { return errDiskFull }
+			_, err := attach(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(b.t, err, errDiskFull)
+			require.ErrorContains(b.t, err, "keep the run for others to see")
+			require.ErrorIs(b.t, context.Cause(k.kept[0].Context()), watchdog.ErrClosed)
+			require.Zero(b.t, k.kept[0].Attempt())
+			b.pass(over)
+			require.Zero(b.t, b.store.appends)
 		})
 	}
-	t.Run("one that hangs is given up after the record timeout", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { <-ctx.Done(); return context.Cause(ctx) }
-			failed := make(chan error, 1)
-			go func() {
-				_, err := watchdog.New(context.Background(), b.run, b.cfg)
-				failed <- err
-			}()
-			synctest.Wait()
-			b.pass(watchdog.DefaultRecordTimeout - 1)
-			require.Empty(t, failed)
-			b.pass(1)
-			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
-			require.Zero(t, b.store.appends)
-		})
+	runKept(t, "one that hangs is given up after the record timeout", func(b *fixture, k *fakeKeeper) {
+		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { <-ctx.Done(); return context.Cause(ctx) }
+		failed := make(chan error, 1)
+		go func() {
+			_, err := watchdog.New(context.Background(), b.run, b.cfg)
+			failed <- err
+		}()
+		synctest.Wait()
+		b.pass(watchdog.DefaultRecordTimeout - 1)
+		require.Empty(b.t, failed)
+		b.pass(1)
+		require.ErrorIs(b.t, <-failed, context.DeadlineExceeded)
+		require.Zero(b.t, b.store.appends)
 	})
-	t.Run("one that fails with the host's context does not wait", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			ctx, end := context.WithCancelCause(b.t.Context())
-			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { end(errHostGone); return context.Cause(ctx) }
-			_, err := watchdog.New(ctx, b.run, b.cfg)
-			require.ErrorIs(t, err, errHostGone)
-		})
+	runKept(t, "one that fails with the host's context does not wait", func(b *fixture, k *fakeKeeper) {
+		ctx, end := context.WithCancelCause(b.t.Context())
+		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { end(errHostGone); return context.Cause(ctx) }
+		_, err := watchdog.New(ctx, b.run, b.cfg)
+		require.ErrorIs(b.t, err, errHostGone)
 	})
 }
 
@@ -239,38 +208,25 @@ func TestKeeperEndedRun(t *testing.T) {
 }
 
 func TestSinceActivity(t *testing.T) {
-	t.Run("counts signals though no limit heeds them", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, _ *fakeKeeper) {
-			wd := b.attach()
-			requireSilences(t, wd, b.pass)
-		})
+	runKept(t, "counts signals though no limit heeds them", func(b *fixture, _ *fakeKeeper) {
+		wd := b.attach()
+		requireSilences(b.t, wd, b.pass)
 	})
 	t.Run("counts them on the machine's clock, where they take no lock", func(t *testing.T) {
 		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}},
 			func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
 	})
-	t.Run("begins with the attach, and not with the window", func(t *testing.T) {
-		inKeepersBed(t, func(b *fixture, _ *fakeKeeper) {
-			b.pass(time.Hour)
-			wd := b.attach()
-			require.Zero(t, wd.SinceActivity())
-			b.pass(minute)
-			require.Equal(t, minute, wd.SinceActivity())
-		})
+	runKept(t, "begins with the attach, and not with the window", func(b *fixture, _ *fakeKeeper) {
+		b.pass(time.Hour)
+		wd := b.attach()
+		require.Zero(b.t, wd.SinceActivity())
+		b.pass(minute)
+		require.Equal(b.t, minute, wd.SinceActivity())
 	})
-	t.Run("is 0 where nothing heeds signals", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(minute)
-			require.Zero(t, wd.SinceActivity())
-		})
-	})
-	t.Run("is known where a limit heeds them, without a keeper", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = time.Hour
-			wd := b.attach()
-			requireSilences(t, wd, b.pass)
-		})
+	runFixture(t, "is 0 where nothing heeds signals", func(b *fixture) {
+		wd := b.attach()
+		b.pass(minute)
+		require.Zero(b.t, wd.SinceActivity())
 	})
 }
 
@@ -294,4 +250,99 @@ func requireSilences(t *testing.T, wd *watchdog.Watchdog, pass func(time.Duratio
 	require.Zero(t, wd.SinceActivity())
 	pass(minute)
 	require.Equal(t, minute, wd.SinceActivity())
+}
+
+func TestKeeperEnded(t *testing.T) {
+	runKept(t, "Close and Complete tell it when the run has ended, and wait for it", func(b *fixture, k *fakeKeeper) {
+		k.end = func(ctx context.Context) {
+			require.Error(b.t, k.kept[len(k.kept)-1].Context().Err())
+			require.NoError(b.t, ctx.Err())
+		}
+		wd := b.attach()
+		require.Empty(b.t, k.ended)
+		require.NoError(b.t, wd.Close())
+		require.Equal(b.t, []*watchdog.Watchdog{wd}, k.ended)
+		wd = b.attach()
+		require.NoError(b.t, wd.Complete())
+		require.Len(b.t, k.ended, 2)
+	})
+	runKept(t, "also if the host's context has ended", func(b *fixture, k *fakeKeeper) {
+		k.end = func(ctx context.Context) { require.NoError(b.t, ctx.Err()) }
+		ctx, end := context.WithCancel(context.Background())
+		wd, err := watchdog.New(ctx, b.run, b.cfg)
+		require.NoError(b.t, err)
+		end()
+		require.NoError(b.t, wd.Close())
+		require.Len(b.t, k.ended, 1)
+	})
+	runKept(t, "one that hangs is waited for within the record timeout", func(b *fixture, k *fakeKeeper) {
+		release := make(chan struct{})
+		k.end = func(context.Context) { <-release }
+		wd := b.attach()
+		closed := make(chan error, 1)
+		go func() { closed <- wd.Close() }()
+		synctest.Wait()
+		b.pass(watchdog.DefaultRecordTimeout - 1)
+		require.Empty(b.t, closed)
+		b.pass(1)
+		require.NoError(b.t, <-closed)
+		close(release)
+	})
+	runKept(t, "one that was never asked to keep the run is not told", func(b *fixture, k *fakeKeeper) {
+		b.attach()
+		b.pass(over)
+		wd := b.attach()
+		k.ended = nil
+		require.NoError(b.t, wd.Close())
+		require.Empty(b.t, k.ended)
+	})
+}
+
+// TestKeeperStopped protects a run whose cancel comes between the reading of its events and the attempt's row.
+func TestKeeperStopped(t *testing.T) {
+	cancelOf := func(b *fixture) watchdog.Event {
+		other, err := watchdog.New(b.t.Context(), b.run, watchdog.Config{
+			Store: &watchdog.Memory{}, Clock: b.clock, Logger: quiet,
+		})
+		require.NoError(b.t, err)
+		defer other.Close()
+		stop := b.cancelled(other, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout})
+		return watchdog.Event{
+			ID: stop.EventID(), AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventCancel,
+			Payload: []byte(`{"reason":"idle_timeout","session_started_at":"2026-05-01T12:00:00.000000Z",` +
+				`"fired_at":"2026-05-01T12:00:00.000000Z","elapsed_seconds":0,"configured_budget_seconds":0}`),
+			Timestamp: noon,
+		}
+	}
+	runKept(t, "New takes the cancel up at once", func(b *fixture, k *fakeKeeper) {
+		event := cancelOf(b)
+		k.attempt.Stopped = true
+		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { return b.cfg.Store.Append(ctx, event) }
+		wd, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+		require.NoError(b.t, err)
+		defer wd.Close()
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
+	})
+	runKept(t, "a run whose row only looks so goes on", func(b *fixture, k *fakeKeeper) {
+		k.attempt.Stopped = true
+		b.live(b.attach())
+	})
+	runKept(t, "New fails if it cannot read why", func(b *fixture, k *fakeKeeper) {
+		k.attempt.Stopped = true
+		k.keep = func(context.Context, *watchdog.Watchdog) error {
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			return nil
+		}
+		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		require.ErrorContains(b.t, err, "read why the run was stopped")
+		require.Len(b.t, k.ended, 1)
+	})
+	runKept(t, "Resume does not read again: its window is a fresh one", func(b *fixture, k *fakeKeeper) {
+		b.attach()
+		b.pass(over)
+		b.pass(time.Hour)
+		k.attempt.Stopped = true
+		b.live(b.resume())
+	})
 }

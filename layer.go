@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -54,9 +56,8 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	return layer, err
 }
 
-// layerID is the run ID of a layer.
 func (r *run) layerID(name string) (string, error) {
-	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(name, MaxAggregateID); flaw != "" {
 		return "", fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
 	if strings.Contains(name, "/") {
@@ -64,7 +65,7 @@ func (r *run) layerID(name string) (string, error) {
 			ErrInvalid)
 	}
 	id := r.Node.Run + "/" + name
-	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(id, MaxAggregateID); flaw != "" {
 		return "", fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
 	}
 	return id, nil
@@ -73,9 +74,8 @@ func (r *run) layerID(name string) (string, error) {
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
 func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
 	left := r.RemainingAt(now)
-	r.CheckParent()
 	switch {
-	case r.Inner().Err() != nil:
+	case r.ended():
 		return 0, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	case left <= 0:
 		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
@@ -94,7 +94,8 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	}
 	w := &Watchdog{}
 	layer := &w.r
-	layer.settings = r.with(budget)
+	layer.settings = r.settings
+	layer.limits = budget.shared()
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
 		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
 	})
@@ -108,3 +109,68 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
 	return w, nil
 }
+
+// Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
+// in another way: at [DirectiveRetry] and [DirectiveUnstuck], with the [*Directive] as its cause. It ends also with ctx
+// and with the run, with their causes. So a ladder reaches work that hangs in a call. Try never loops: the host does.
+//
+//	for {
+//		err := wd.Try(ctx, step)
+//		if again := (*watchdog.Directive)(nil); !errors.As(err, &again) {
+//			return err
+//		}
+//	}
+//
+// Try returns nil if the work did, whatever ended meanwhile, and otherwise the work's error, wrapped with the cause if
+// the context has ended. It waits for the work: use package bound for work that may ignore its context. A directive
+// that is given while no Try is open ends none. Several may be open at once, each ends. If the run has ended, Try
+// returns an error that wraps [ErrEnded] and does not begin the work. On a nil Watchdog it runs the work under ctx.
+func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) error {
+	if w == nil {
+		return work(ctx)
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	t := &try{Context: within, of: w}
+	if err := t.Begin(cancel); err != nil {
+		cancel(err)
+		return fmt.Errorf("try in run %s: %w", w.r.Node.Run, err)
+	}
+	defer func() {
+		t.End()
+		cancel(context.Canceled)
+	}()
+	err := work(t)
+	if cause := context.Cause(t); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// A try is work that a directive or the end of the run ends, and the context of it.
+type try struct {
+	context.Context
+	of   *Watchdog
+	work driver.Dependent
+}
+
+// Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
+func (t *try) Value(key any) any {
+	value := t.Context.Value(key)
+	_, timer := value.(handle.Timer)
+	if key == (handle.Key{}) || key == (handle.SignsKey{}) && !timer {
+		return (*runHandle)(t.of)
+	}
+	return value
+}
+
+func (t *try) Begin(cancel context.CancelCauseFunc) error {
+	r := &t.of.r
+	_ = t.of.Stop() // a run that is late has ended
+	r.CheckParent()
+	if !t.work.Begin(&r.Run, cancel) {
+		return r.errEnded()
+	}
+	return nil
+}
+
+func (t *try) End() { t.work.End(&t.of.r.Run) }

@@ -2,10 +2,13 @@ package watchdog_test
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,83 +24,64 @@ func TestLayer(t *testing.T) {
 		require.NoError(t, err)
 		return l
 	}
-	t.Run("a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, store *flakyStore) {
-			step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-			defer step.Close()
-			after(minute + 1)
-			stop := requireStop(t, step, watchdog.WallClockExceeded)
-			require.Equal(t, "s-1/build", stop.RunID)
-			require.Equal(t, "s-1", stop.Parent)
-			requireRunning(t, wd)
-			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-			events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
-			require.NoError(t, err)
-			require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
-		})
+	runBubble(t, "a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", session, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+		defer step.Close()
+		after(minute + 1)
+		stop := requireStop(t, step, watchdog.WallClockExceeded)
+		require.Equal(t, "s-1/build", stop.RunID)
+		require.Equal(t, "s-1", stop.Parent)
+		requireRunning(t, wd)
+		require.Zero(t, countEvents(t, store, watchdog.EventCancel))
+		events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
+		require.NoError(t, err)
+		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
 	})
-	t.Run("it gets at most what is left of the run, less the reserve", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(15 * minute)
-			wd.Activity()
-			for _, budget := range []time.Duration{0, 2 * time.Hour, watchdog.NoLimit} {
-				step := layer(t, wd, "build", watchdog.Budget{WallClock: budget})
-				require.Equal(t, 40*minute, step.Remaining())
-				require.NoError(t, step.Close())
-			}
-			step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-			require.Equal(t, minute, step.Remaining())
+	runBubble(t, "it gets at most what is left of the run, less the reserve", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		after(15 * minute)
+		wd.Activity()
+		for _, budget := range []time.Duration{0, 2 * time.Hour, watchdog.NoLimit} {
+			step := layer(t, wd, "build", watchdog.Budget{WallClock: budget})
+			require.Equal(t, 40*minute, step.Remaining())
 			require.NoError(t, step.Close())
-		})
+		}
+		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+		require.Equal(t, minute, step.Remaining())
+		require.NoError(t, step.Close())
 	})
-	t.Run("the cause says which layer ended the work", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := layer(t, wd, "build", watchdog.Budget{})
-			defer step.Close()
-			tool := layer(t, step, "grep", watchdog.Budget{Idle: minute})
-			defer tool.Close()
-			after(minute + 1)
-			require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
-			requireRunning(t, step)
-			after(19 * minute)
-			requireStop(t, wd, watchdog.IdleExceeded)
-			require.ErrorIs(t, context.Cause(step.Context()), watchdog.IdleExceeded)
-			var stop *watchdog.Stop
-			require.ErrorAs(t, context.Cause(step.Context()), &stop)
-			require.Equal(t, "s-1", stop.RunID, "the session's idle limit ended the step")
-			_, fired := step.Fired()
-			require.False(t, fired)
-		})
+	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := layer(t, wd, "build", watchdog.Budget{})
+		defer step.Close()
+		tool := layer(t, step, "grep", watchdog.Budget{Idle: minute})
+		defer tool.Close()
+		after(minute + 1)
+		require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
+		requireRunning(t, step)
+		after(19 * minute)
+		requireStop(t, wd, watchdog.IdleExceeded)
+		require.ErrorIs(t, context.Cause(step.Context()), watchdog.IdleExceeded)
+		var stop *watchdog.Stop
+		require.ErrorAs(t, context.Cause(step.Context()), &stop)
+		require.Equal(t, "s-1", stop.RunID, "the session's idle limit ended the step")
+		_, fired := step.Fired()
+		require.False(t, fired)
 	})
-	t.Run("its signals and its holds are the run's too, and reach it through the context", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := layer(t, wd, "build", watchdog.Budget{})
-			defer step.Close()
-			type key struct{}
-			ctx := context.WithValue(step.Context(), key{}, 1)
-			after(15 * minute)
-			watchdog.FromContext(ctx).Activity()
-			watchdog.FromContext(ctx).Note("grep")
-			after(15 * minute)
-			requireRunning(t, wd)
-			require.Equal(t, "grep", wd.LastNote())
-			hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-			require.NoError(t, err)
-			after(25*minute - 1)
-			requireRunning(t, wd)
-			require.True(t, hold.Close())
-		})
-	})
-	t.Run("the same step again is a window of its own", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for range 3 {
-				step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-				requireRunning(t, step)
-				after(minute + time.Second)
-				requireStop(t, step, watchdog.WallClockExceeded)
-				require.NoError(t, step.Close())
-			}
-		})
+	runBubble(t, "its signals and its holds are the run's too, and reach it through the context", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := layer(t, wd, "build", watchdog.Budget{})
+		defer step.Close()
+		type key struct{}
+		ctx := context.WithValue(step.Context(), key{}, 1)
+		after(15 * minute)
+		watchdog.FromContext(ctx).Activity()
+		watchdog.FromContext(ctx).Note("grep")
+		after(15 * minute)
+		requireRunning(t, wd)
+		require.Equal(t, "grep", wd.LastNote())
+		hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		require.NoError(t, err)
+		after(25*minute - 1)
+		requireRunning(t, wd)
+		require.True(t, hold.Close())
 	})
 	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
 		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
@@ -105,173 +89,332 @@ func TestLayer(t *testing.T) {
 			require.Equal(t, 19*time.Hour, layer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
 		})
 	})
-	t.Run("near the run's end it says that the run has ended", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-			require.NoError(t, err)
-			defer hold.Close()
-			after(54 * minute)
-			_, err = wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
-			require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
-			require.NotErrorIs(t, err, context.Canceled, "it runs")
-			_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
-			require.ErrorIs(t, err, watchdog.ErrInvalid, "nor would it in any other run")
-			after(minute)
-			wrapping, err := wd.Layer("build", watchdog.Budget{})
-			require.NoError(t, err, "the host was asked to wrap up, and may use the reserve for that")
-			require.Equal(t, 5*minute, wrapping.Remaining())
-			require.NoError(t, wrapping.Close())
-		})
+	runBubble(t, "near the run's end it says that the run has ended", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		require.NoError(t, err)
+		defer hold.Close()
+		after(54 * minute)
+		_, err = wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
+		require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
+		require.NotErrorIs(t, err, context.Canceled, "it runs")
+		_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
+		require.ErrorIs(t, err, watchdog.ErrInvalid, "nor would it in any other run")
+		after(minute)
+		wrapping, err := wd.Layer("build", watchdog.Budget{})
+		require.NoError(t, err, "the host was asked to wrap up, and may use the reserve for that")
+		require.Equal(t, 5*minute, wrapping.Remaining())
+		require.NoError(t, wrapping.Close())
 	})
-	t.Run("late, after its end, and after its parent's, it names the cause", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(over)
-			_, err := wd.Layer("build", watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.WallClockExceeded)
-			parent, end := context.WithCancelCause(context.Background())
-			b.run.ID = "s-2"
-			wd, err = watchdog.New(parent, b.run, watchdog.Config{
-				Store: b.store, Clock: b.clock, Logger: quiet, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			end(errHostGone)
-			_, err = wd.Layer("build", watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, errHostGone)
+	runFixture(t, "late, after its end, and after its parent's, it names the cause", func(b *fixture) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.pass(over)
+		_, err := wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, err, watchdog.WallClockExceeded)
+		parent, end := context.WithCancelCause(context.Background())
+		b.run.ID = "s-2"
+		wd, err = watchdog.New(parent, b.run, watchdog.Config{
+			Store: b.store, Clock: b.clock, Logger: quiet, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
 		})
+		require.NoError(b.t, err)
+		defer wd.Close()
+		end(errHostGone)
+		_, err = wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, err, errHostGone)
 	})
-	t.Run("a name that makes its run ID too long is an invalid layer name", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "invalid layer name: with it the run ID")
-		})
+	runBubble(t, "a name that makes its run ID too long is an invalid layer name", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "invalid layer name: with it the run ID")
 	})
-	t.Run("an extension gives it no more than the run has left", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
-			defer step.Close()
-			tool := layer(t, step, "grep", watchdog.Budget{WallClock: minute})
-			defer tool.Close()
-			require.NoError(t, tool.Extend(minute))
-			require.Equal(t, 2*minute, tool.Remaining())
-			require.NoError(t, tool.Extend(time.Hour))
-			require.Equal(t, 10*minute, tool.Remaining())
-			require.NoError(t, step.Extend(time.Hour))
-			require.Equal(t, 55*minute, step.Remaining())
-			err := step.Extend(time.Hour)
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "run s-1 has no more left; extend that first")
-			require.NoError(t, wd.Extend(minute))
-			require.NoError(t, step.Extend(time.Hour))
-			require.Equal(t, 56*minute, step.Remaining())
-		})
+	runBubble(t, "an extension gives it no more than the run has left", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
+		defer step.Close()
+		tool := layer(t, step, "grep", watchdog.Budget{WallClock: minute})
+		defer tool.Close()
+		require.NoError(t, tool.Extend(minute))
+		require.Equal(t, 2*minute, tool.Remaining())
+		require.NoError(t, tool.Extend(time.Hour))
+		require.Equal(t, 10*minute, tool.Remaining())
+		require.NoError(t, step.Extend(time.Hour))
+		require.Equal(t, 55*minute, step.Remaining())
+		err := step.Extend(time.Hour)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "run s-1 has no more left; extend that first")
+		require.NoError(t, wd.Extend(minute))
+		require.NoError(t, step.Extend(time.Hour))
+		require.Equal(t, 56*minute, step.Remaining())
 	})
-	t.Run("names that make no sense and runs that have ended are refused", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, name := range []string{"", "a/b", "a\nb"} {
-				_, err := wd.Layer(name, watchdog.Budget{})
-				require.ErrorIs(t, err, watchdog.ErrInvalid)
-			}
-			_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+	runBubble(t, "names that make no sense and runs that have ended are refused", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, name := range []string{"", "a/b", "a\nb"} {
+			_, err := wd.Layer(name, watchdog.Budget{})
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			_, err = wd.Layer("build", watchdog.Budget{WallClock: -1})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.NoError(t, wd.Close())
-			_, err = wd.Layer("build", watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-		})
+		}
+		_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		_, err = wd.Layer("build", watchdog.Budget{WallClock: -1})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.NoError(t, wd.Close())
+		_, err = wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(t, err, watchdog.ErrEnded)
 	})
 }
 
 // TestLayersAreInside protects what the run around layers knows of them.
 func TestLayersAreInside(t *testing.T) {
-	t.Run("a digest that fresh layers repeat is progress of theirs and not of the run", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.NoProgress = 10 * time.Minute
-			wd := b.attach()
-			for range 10 {
-				step, err := wd.Layer("step", watchdog.Budget{NoProgress: 5 * time.Minute})
-				require.NoError(b.t, err)
-				b.pass(time.Minute)
-				require.True(b.t, step.ProgressDigest("compiled"))
-				require.False(b.t, step.ProgressDigest("compiled"))
-				require.NoError(b.t, step.Close())
-			}
-			b.live(wd)
-			require.False(b.t, wd.ProgressDigest("compiled"))
-			b.pass(time.Minute + 1)
-			require.Equal(b.t, watchdog.NoProgressExceeded, wd.Stop().Code)
-		})
+	runFixture(t, "a digest that fresh layers repeat is progress of theirs and not of the run", func(b *fixture) {
+		b.cfg.Budget.NoProgress = 10 * time.Minute
+		wd := b.attach()
+		for range 10 {
+			step, err := wd.Layer("step", watchdog.Budget{NoProgress: 5 * time.Minute})
+			require.NoError(b.t, err)
+			b.pass(time.Minute)
+			require.True(b.t, step.ProgressDigest("compiled"))
+			require.False(b.t, step.ProgressDigest("compiled"))
+			require.NoError(b.t, step.Close())
+		}
+		b.live(wd)
+		require.False(b.t, wd.ProgressDigest("compiled"))
+		b.pass(time.Minute + 1)
+		require.Equal(b.t, watchdog.NoProgressExceeded, wd.Stop().Code)
 	})
-	t.Run("its signals are in the trace with their run, and the run's replays", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
-			var trace []watchdog.Signal
-			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-			wd := b.attach()
-			b.pass(5 * time.Minute)
-			step, err := wd.Layer("step", watchdog.Budget{Idle: time.Minute})
-			require.NoError(b.t, err)
-			step.Activity()
-			b.pass(time.Minute + 1)
-			require.NotNil(b.t, step.Stop())
-			b.pass(10 * time.Minute)
-			require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
-			of := map[string]int{}
-			for _, s := range trace {
-				of[s.Run]++
-			}
-			require.Equal(b.t, map[string]int{"s-1": 3, "s-1/step": 3}, of, "%v", trace)
-			decided, err := replay.Run(b.cfg.Budget, trace, false)
-			require.NoError(b.t, err)
-			require.Len(b.t, decided, 1)
-			require.Equal(b.t, watchdog.IdleExceeded, decided[0].Reason)
-			require.Equal(b.t, wd.Stop().FiredAt, noon.Add(decided[0].At).Truncate(time.Microsecond))
-			_, err = replay.Run(b.cfg.Budget, append(trace[:1:1], watchdog.Signal{Kind: watchdog.SignalActivity, Run: "s-2"}), false)
-			require.ErrorContains(b.t, err, "s-2")
-		})
+	runFixture(t, "its signals are in the trace with their run, and the run's replays", func(b *fixture) {
+		b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
+		var trace []watchdog.Signal
+		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+		wd := b.attach()
+		b.pass(5 * time.Minute)
+		step, err := wd.Layer("step", watchdog.Budget{Idle: time.Minute})
+		require.NoError(b.t, err)
+		step.Activity()
+		b.pass(time.Minute + 1)
+		require.NotNil(b.t, step.Stop())
+		b.pass(10 * time.Minute)
+		require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
+		of := map[string]int{}
+		for _, s := range trace {
+			of[s.Run]++
+		}
+		require.Equal(b.t, map[string]int{"s-1": 3, "s-1/step": 3}, of, "%v", trace)
+		decided, err := replay.Run(b.cfg.Budget, trace, false)
+		require.NoError(b.t, err)
+		require.Len(b.t, decided, 1)
+		require.Equal(b.t, watchdog.IdleExceeded, decided[0].Reason)
+		require.Equal(b.t, wd.Stop().FiredAt, noon.Add(decided[0].At).Truncate(time.Microsecond))
+		_, err = replay.Run(b.cfg.Budget, append(trace[:1:1], watchdog.Signal{Kind: watchdog.SignalActivity, Run: "s-2"}), false)
+		require.ErrorContains(b.t, err, "s-2")
 	})
 }
 
-// TestLayersEnd checks that whoever waits for a layer learns of the run's end, whichever layers were closed before.
-func TestLayersEnd(t *testing.T) {
-	const all = 4
-	for closed := range 1 << all {
-		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			var open []<-chan struct{} // read now: a look at the context later would see that the run has ended
-			var layers [all][2]*watchdog.Watchdog
-			for i := range layers {
-				for depth, around := range []*watchdog.Watchdog{wd, nil} {
-					if depth > 0 {
-						around = layers[i][0]
-					}
-					layer, err := around.Layer(strings.Repeat("x", i+1), watchdog.Budget{})
-					require.NoError(t, err)
-					defer layer.Close()
-					layers[i][depth] = layer
+var (
+	retry   = watchdog.DirectiveRetry
+	unstuck = watchdog.DirectiveUnstuck
+	waiting = watchdog.DirectiveWait
+)
+
+// hangs is work that ends only with its context.
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// tried is the key of what the context of work holds.
+type tried struct{}
+
+// inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
+func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newFixture(t)
+		b.run.StartedAt, b.cfg.Clock = time.Now(), nil
+		b.cfg.Budget = watchdog.Budget{Idle: 300 * time.Millisecond, Ladders: watchdog.Ladders{Idle: rungs}}
+		test(b, b.attach())
+	})
+}
+
+func TestTry(t *testing.T) {
+	t.Run("each attempt at a call that hangs begins when the directive is given", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			var began []time.Duration
+			var asked []watchdog.DirectiveKind
+			begun := time.Now()
+			var err error
+			for again := (*watchdog.Directive)(nil); ; {
+				err = wd.Try(wd.Context(), func(ctx context.Context) error {
+					began = append(began, time.Since(begun).Truncate(time.Millisecond))
+					return hangs(ctx)
+				})
+				if !errors.As(err, &again) {
+					break
 				}
+				require.ErrorIs(b.t, err, context.Canceled)
+				asked = append(asked, again.Kind)
+				again = nil
 			}
-			for i, layer := range layers {
-				if closed&(1<<i) != 0 {
-					require.NoError(t, layer[0].Close())
-					continue
-				}
-				open = append(open, layer[0].Context().Done(), layer[1].Context().Done())
-			}
-			require.NoError(t, wd.Close())
+			require.ErrorIs(b.t, err, watchdog.IdleExceeded)
+			require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
+			require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
+			require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
+		}, retry, unstuck)
+	})
+	t.Run("WAIT ends none, nor does a directive that came before", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			time.Sleep(350 * time.Millisecond)
 			synctest.Wait()
-			for _, done := range open {
-				select {
-				case <-done:
-				default:
-					t.Errorf("closed %04b: a layer goes on", closed)
-				}
+			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
+				time.Sleep(290 * time.Millisecond)
+				require.NoError(b.t, ctx.Err())
+				wd.Activity()
+				time.Sleep(299 * time.Millisecond)
+				return ctx.Err()
+			}))
+		}, retry, waiting, retry)
+	})
+	t.Run("several at once end together, under contexts of the run", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			failed, runs := make(chan error, 3), make(chan *watchdog.Watchdog, 3)
+			for range cap(failed) {
+				go func() {
+					failed <- wd.Try(context.Background(), func(ctx context.Context) error {
+						runs <- watchdog.FromContext(ctx)
+						return hangs(ctx)
+					})
+				}()
 			}
+			for range cap(failed) {
+				var directive *watchdog.Directive
+				require.ErrorAs(b.t, <-failed, &directive)
+				require.Same(b.t, wd, <-runs)
+				require.Equal(b.t, watchdog.IdleExceeded, directive.Reason)
+				require.Equal(b.t, "s-1", directive.RunID)
+				require.NotErrorIs(b.t, directive, watchdog.IdleExceeded, "the run was not stopped")
+			}
+		}, retry)
+	})
+	t.Run("it ends with the caller's context, with the run, and returns what the work returned", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			ctx, stop := context.WithCancelCause(b.t.Context())
+			stop(errHostGone)
+			require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
+			require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
+			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
+			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
+		}, retry)
+	})
+	t.Run("a store that is away is not asked for each work", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err := wd.Hold(b.t.Context(), "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
+			require.NoError(b.t, err)
+			synctest.Wait()
+			asked := b.store.appends
+			require.Positive(b.t, asked)
+			for range 3 {
+				require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+				synctest.Wait()
+			}
+			require.Equal(b.t, asked, b.store.appends)
 		})
+	})
+	t.Run("work that panics leaves nothing behind", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+		}, retry)
+	})
+	t.Run("work that has ended is forgotten, in whatever order it ends", func(t *testing.T) {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
+			inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+				var left []weak.Pointer[[64]byte]
+				var ends []chan struct{}
+				for range order {
+					of, end := new([64]byte), make(chan struct{})
+					left, ends = append(left, weak.Make(of)), append(ends, end)
+					go func() {
+						_ = wd.Try(context.WithValue(b.t.Context(), tried{}, of), func(context.Context) error { <-end; return nil })
+					}()
+					synctest.Wait()
+				}
+				for _, which := range order {
+					close(ends[which])
+					synctest.Wait()
+					for range 3 {
+						runtime.GC()
+					}
+					require.Nil(b.t, left[which].Value())
+				}
+				runtime.KeepAlive(wd)
+			}, retry)
+		}
+	})
+	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			begun := time.Now()
+			require.Error(b.t, wd.Try(b.t.Context(), hangs))
+			require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+			close(hang)
+		}, retry)
+	})
+	t.Run("without a run it is the work", func(t *testing.T) {
+		require.Equal(t, errDiskFull, (*watchdog.Watchdog)(nil).Try(t.Context(), func(context.Context) error { return errDiskFull }))
+	})
+}
+
+func TestWrapUp(t *testing.T) {
+	budget := watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute, WarnAt: []float64{0.5, 0.9}}
+	directives := func(b *fixture, wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
+		for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+			kinds = append(kinds, d.Kind)
+			require.Equal(b.t, watchdog.WallClockExceeded, d.Reason)
+		}
+		return kinds
 	}
+	runFixture(t, "comes at the reserve, once a window, and then the reserve may be used", func(b *fixture) {
+		b.cfg.Budget = budget
+		var warnings []watchdog.Warning
+		b.cfg.OnWarning = func(w watchdog.Warning) { warnings = append(warnings, w) }
+		wd := b.attach()
+		b.pass(50*time.Minute - 1)
+		require.Empty(b.t, directives(b, wd))
+		require.EqualValues(b.t, 1, wd.Remaining())
+		b.pass(1)
+		require.Equal(b.t, 10*time.Minute, wd.Remaining())
+		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, directives(b, wd))
+		require.NoError(b.t, wd.Close())
+		wd = b.attach()
+		require.Empty(b.t, directives(b, wd), "not again after a restart")
+		require.Equal(b.t, 10*time.Minute, wd.Remaining())
+		b.pass(4 * time.Minute)
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 1)
+		require.Equal(b.t, 20*time.Minute, warnings[0].Remaining, "less the reserve")
+		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
+		b.pass(6*time.Minute + 1)
+		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
+	})
+	runFixture(t, "and again after an extension", func(b *fixture) {
+		b.cfg.Budget = budget
+		wd := b.attach()
+		b.pass(50 * time.Minute)
+		require.NoError(b.t, wd.Extend(time.Hour))
+		require.Equal(b.t, time.Hour, wd.Remaining())
+		b.pass(time.Hour)
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
+		require.Len(b.t, directives(b, wd), 2)
+		b.live(b.attach())
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
+	})
+	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
+		bad := watchdog.Budget{Idle: time.Minute}
+		bad.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}
+		require.ErrorContains(b.t, bad.Validate(), "comes by itself")
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock)
+		require.Empty(b.t, directives(b, wd))
+		require.Empty(b.t, b.events(watchdog.EventWrapUp))
+	})
 }

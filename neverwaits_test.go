@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -167,4 +168,148 @@ func TestOnSignal(t *testing.T) {
 		})
 		require.Contains(t, log.String(), "OnSignal")
 	})
+}
+
+// nine are warnings of one hour.
+var nine = watchdog.Budget{
+	WallClock: time.Hour, WarnAt: []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, Idle: 20 * minute,
+	Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 200)},
+}
+
+// TestBoundOfTheWhole protects a host from waiting once for each event while its store hangs.
+func TestBoundOfTheWhole(t *testing.T) {
+	const timeout = 200 * time.Millisecond
+	took := func(call func()) time.Duration {
+		began := time.Now()
+		call()
+		return time.Since(began)
+	}
+	// late guards a run that began an hour less a minute ago, so that one look finds all the warnings, or that found
+	// nothing yet.
+	late := func(t *testing.T, pollOnly bool, age time.Duration, test func(wd *watchdog.Watchdog, store *flakyStore)) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			store := &flakyStore{hang: make(chan struct{})}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now().Add(-age)}, watchdog.Config{
+				Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: pollOnly, Budget: nine,
+			})
+			require.NoError(t, err)
+			test(wd, store)
+			store.set(func(s *flakyStore) { s.hang = nil })
+			require.NoError(t, wd.Close())
+			if age > 0 {
+				require.Len(t, warningsOf(t, store), 9, "kept until they are recorded")
+			}
+		})
+	}
+	for _, pollOnly := range []bool{false, true} {
+		name := fmt.Sprintf(", poll-only %v", pollOnly)
+		t.Run("Close waits at most twice the record timeout"+name, func(t *testing.T) {
+			late(t, pollOnly, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
+			})
+		})
+		t.Run("so it does while a stop is being recorded and others poll"+name, func(t *testing.T) {
+			late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				time.Sleep(time.Hour + 1)
+				for i := range 10 {
+					go func() {
+						time.Sleep(time.Duration(i) * timeout / 5)
+						wd.Poll()
+					}()
+				}
+				time.Sleep(timeout / 2)
+				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
+				time.Sleep(time.Minute)
+			})
+		})
+		for call, poll := range map[string]func(*watchdog.Watchdog){
+			"Poll":  func(wd *watchdog.Watchdog) { wd.Poll() },
+			"Fired": func(wd *watchdog.Watchdog) { wd.Fired() },
+		} {
+			t.Run(call+" waits at most the record timeout"+name, func(t *testing.T) {
+				late(t, pollOnly, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
+					for range 3 {
+						require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
+						time.Sleep(2 * time.Second) // polls in between are quiet
+					}
+				})
+			})
+			t.Run(call+" that finds warnings, a directive and a stop ends the run as late, with more pending"+name, func(t *testing.T) {
+				late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
+					limit := time.Now().Add(time.Hour)
+					time.Sleep(30 * minute)
+					require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
+					time.Sleep(time.Until(limit) + 1)
+					require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
+					require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+				})
+			})
+		}
+	}
+	t.Run("Close waits no longer for others that try again at the moment at which it would", func(t *testing.T) {
+		for range 50 {
+			late(t, false, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				for range 20 {
+					go func() {
+						time.Sleep(time.Hour + 1 + timeout)
+						wd.Fired()
+					}()
+				}
+				time.Sleep(time.Hour + 1 + timeout/2)
+				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
+				time.Sleep(time.Minute)
+			})
+		}
+	})
+	runSynced(t, "Cancel that finds nine warnings and a directive ends the run as late", func(t *testing.T) {
+		store := &flakyStore{hang: make(chan struct{})}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: true, Budget: nine,
+		})
+		require.NoError(t, err)
+		time.Sleep(59 * minute)
+		require.Equal(t, timeout, took(func() {
+			_, err := wd.Cancel(noOutput)
+			require.NoError(t, err)
+		}))
+		require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
+		store.set(func(s *flakyStore) { s.hang = nil })
+		require.NoError(t, wd.Close())
+		require.Len(t, warningsOf(t, store), 9)
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+	})
+	t.Run("with a timer a run ends at most the record timeout after its limit", func(t *testing.T) {
+		late(t, false, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			after(minute + timeout)
+			require.NoError(t, context.Cause(wd.Context()), "at its limit")
+			after(1)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		})
+	})
+	runFixture(t, "what is found together is recorded together", func(b *fixture) {
+		b.cfg.PollOnly, b.cfg.Budget = true, nine
+		wd := b.attach()
+		b.pass(55 * minute)
+		b.live(wd)
+		require.Equal(b.t, 1, b.store.appends)
+		require.Len(b.t, b.events(watchdog.EventWait), 1)
+	})
+}
+
+// warningsOf are the stored warnings that no directive follows.
+func warningsOf(t *testing.T, store *flakyStore) (all []watchdog.Event) {
+	t.Helper()
+	events, err := store.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	waits := 0
+	for _, e := range events {
+		switch e.Type {
+		case watchdog.EventWarning:
+			all = append(all, e)
+		case watchdog.EventWait:
+			waits++
+		}
+	}
+	return all[waits:]
 }

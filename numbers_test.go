@@ -67,10 +67,10 @@ func TestDocumentedBounds(t *testing.T) {
 		{"events", "counts, at most 8 KiB", "loop/state.go", "const MaxState = 8 << 10"},
 		{"events", "at most one a minute", "internal/looper/looper.go", "const pace = time.Minute"},
 		{"loops", "more than 5 % of a file", "transcript/reader.go", "c.Unknown*20 > c.Lines"},
-		{"loops", "more than 128 MiB", "transcript/scanner.go", "const maxValue = 128 << 20"},
-		{"meter", "at most 45 s", "watchdoghttp/metering.go", "const DefaultWait = 45 * time.Second"},
+		{"loops", "more than 128 MiB", "transcript/document.go", "const maxValue = 128 << 20"},
+		{"meter", "at most 45 s", "watchdoghttp/meter.go", "const DefaultWait = 45 * time.Second"},
 		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
-		{"meter", "below 1,024", "watchdoghttp/internal/usage/allowance.go", "shortest = 1024"},
+		{"meter", "below 1,024", "watchdoghttp/internal/usage/body.go", "shortest = 1024"},
 		{"notifications", "more than five minutes", "notify/sign.go", "const tolerance = 5 * time.Minute"},
 		{"notifications", "24 to 64 random bytes", "notify/sign.go", "const leastSecret, mostSecret = 24, 64"},
 		{
@@ -83,7 +83,7 @@ func TestDocumentedBounds(t *testing.T) {
 		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},
 		{"stall", "object of at most 64 KiB", "stall/internal/probe/probe.go", "MaxOutput = 64 << 10"},
 		{"stall", "at most 32 short names", "stall/internal/probe/probe.go", "MaxFingerprints = 32"},
-		{"stall", "has the first 100", "stall/sentinel.go", "const maxTrips = 100"},
+		{"stall", "has the first 100", "stall/watch.go", "const maxTrips = 100"},
 	} {
 		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), c.says, c.page)
 		require.Contains(t, words(readText(t, c.file)), c.line, "%s says: %s", c.page, c.says)

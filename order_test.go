@@ -63,33 +63,31 @@ func TestCallbacksOfOneLook(t *testing.T) {
 		"Progress":  (*watchdog.Watchdog).Progress,
 	}
 	for name, call := range calls {
-		t.Run("a look finds a warning, a directive and a stop, and each calls "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var wd *watchdog.Watchdog
-				var warnings, signals int
-				store, cfg := &flakyStore{}, asked
-				cfg.Store, cfg.Logger, cfg.PollOnly = store, quiet, true
-				cfg.Budget.WallClock, cfg.Budget.WarnAt = 90*time.Second, []float64{0.5}
-				cfg.OnWarning = func(watchdog.Warning) { warnings++; call(wd) }
-				cfg.OnSignal = func(s watchdog.Signal) {
-					if s.Kind == watchdog.SignalEnd {
-						signals++
-						call(wd)
-					}
+		runSynced(t, "a look finds a warning, a directive and a stop, and each calls "+name, func(t *testing.T) {
+			var wd *watchdog.Watchdog
+			var warnings, signals int
+			store, cfg := &flakyStore{}, asked
+			cfg.Store, cfg.Logger, cfg.PollOnly = store, quiet, true
+			cfg.Budget.WallClock, cfg.Budget.WarnAt = 90*time.Second, []float64{0.5}
+			cfg.OnWarning = func(watchdog.Warning) { warnings++; call(wd) }
+			cfg.OnSignal = func(s watchdog.Signal) {
+				if s.Kind == watchdog.SignalEnd {
+					signals++
+					call(wd)
 				}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				var told reader
-				wd.Subscribe(func(d watchdog.Directive) { told.tell(d); call(wd) })
-				after(80 * time.Second)
-				stop, err := wd.Cancel(noOutput)
-				require.NoError(t, err)
-				require.Equal(t, noOutput.Reason, stop.Code)
-				require.Equal(t, []string{"wait 1", "cancel 1"}, told.all())
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-				require.Equal(t, []int{1, 1}, []int{warnings, signals})
-				require.NoError(t, wd.Close())
-			})
+			}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			var told reader
+			wd.Subscribe(func(d watchdog.Directive) { told.tell(d); call(wd) })
+			after(80 * time.Second)
+			stop, err := wd.Cancel(noOutput)
+			require.NoError(t, err)
+			require.Equal(t, noOutput.Reason, stop.Code)
+			require.Equal(t, []string{"wait 1", "cancel 1"}, told.all())
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+			require.Equal(t, []int{1, 1}, []int{warnings, signals})
+			require.NoError(t, wd.Close())
 		})
 	}
 }
@@ -204,20 +202,6 @@ func TestDirectivesInOrder(t *testing.T) {
 			close(other)
 			synctest.Wait()
 			require.Equal(t, []string{"wait 1", "wait 2"}, told.all())
-		})
-	})
-	t.Run("of a run that is given more time instead of its stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, asked.Budget
-			b.cfg.Budget.WallClock = 90 * time.Second
-			operator := b.attach()
-			wd := b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.pass(100 * time.Second)
-			require.Equal(t, []string{"wait 1"}, polled(wd))
-			b.live(wd)
-			b.pass(2 * time.Hour)
-			require.Equal(t, []string{"wait 2", "cancel 1"}, polled(wd))
 		})
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,47 +23,30 @@ type manyErrors []error
 func (e manyErrors) Error() string { return errors.Join(e...).Error() }
 
 func TestParent(t *testing.T) {
-	t.Run("a run whose parent ended first has not fired, whatever comes later", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			ctx := wd.Context()
-			end(errHostGone)
-			require.ErrorIs(t, ctx.Err(), context.Canceled)
-			require.ErrorIs(t, context.Cause(ctx), errHostGone)
-			b.pass(5 * time.Hour)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, context.Cause(ctx), errHostGone)
-			require.Zero(t, b.store.appends)
-		})
+	runFixture(t, "a run whose parent ended first has not fired, whatever comes later", func(b *fixture) {
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(b.t, err)
+		ctx := wd.Context()
+		end(errHostGone)
+		require.ErrorIs(b.t, ctx.Err(), context.Canceled)
+		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
+		b.pass(5 * time.Hour)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
+		require.Zero(b.t, b.store.appends)
 	})
-	t.Run("nor has it where the poll comes before anyone was told of the parent's end", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			b.pass(5 * time.Hour)
-			end(errHostGone)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.NoError(t, wd.Close())
-		})
-	})
-	t.Run("those who wait on a child of the run's context are told", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			parent, end := context.WithCancel(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			defer wd.Close()
-			child, stop := context.WithCancel(wd.Context())
-			defer stop()
-			end()
-			<-child.Done()
-		})
+	runFixture(t, "those who wait on a child of the run's context are told", func(b *fixture) {
+		parent, end := context.WithCancel(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(b.t, err)
+		defer wd.Close()
+		child, stop := context.WithCancel(wd.Context())
+		defer stop()
+		end()
+		<-child.Done()
 	})
 	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
 		type key struct{}
@@ -88,104 +73,269 @@ func TestParent(t *testing.T) {
 			}
 		}
 	})
-	t.Run("its cause may be of a type that cannot be compared", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			defer wd.Close()
-			end(manyErrors{errHostGone})
-			require.Equal(t, context.Canceled, wd.Context().Err())
-			var many manyErrors
-			require.ErrorAs(t, context.Cause(wd.Context()), &many)
-		})
+	runFixture(t, "its cause may be of a type that cannot be compared", func(b *fixture) {
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(b.t, err)
+		defer wd.Close()
+		end(manyErrors{errHostGone})
+		require.Equal(b.t, context.Canceled, wd.Context().Err())
+		var many manyErrors
+		require.ErrorAs(b.t, context.Cause(wd.Context()), &many)
 	})
-	t.Run("a run that ended before its parent, for the same cause, was not ended by it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
-			defer end()
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			require.NoError(t, wd.Close())
-			after(time.Minute)
-			require.Equal(t, context.DeadlineExceeded, parent.Err())
-			require.Equal(t, context.Canceled, wd.Context().Err())
-		})
+	runFixture(t, "a run that ended before its parent, for the same cause, was not ended by it", func(b *fixture) {
+		parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
+		defer end()
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(b.t, err)
+		require.NoError(b.t, wd.Close())
+		after(time.Minute)
+		require.Equal(b.t, context.DeadlineExceeded, parent.Err())
+		require.Equal(b.t, context.Canceled, wd.Context().Err())
 	})
-	t.Run("its deadline and its values are the run's", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			type key struct{}
-			parent, stop := context.WithTimeout(context.WithValue(context.Background(), key{}, "v"), time.Minute)
-			defer stop()
-			wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-				watchdog.Config{Store: &watchdog.Memory{}})
-			require.NoError(t, err)
-			defer wd.Close()
-			require.Equal(t, "v", wd.Context().Value(key{}))
-			want, _ := parent.Deadline()
-			got, _ := wd.Context().Deadline()
-			require.Equal(t, want, got)
-			<-wd.Context().Done()
-			require.Equal(t, context.DeadlineExceeded, wd.Context().Err())
-		})
+	runSynced(t, "its deadline and its values are the run's", func(t *testing.T) {
+		type key struct{}
+		parent, stop := context.WithTimeout(context.WithValue(context.Background(), key{}, "v"), time.Minute)
+		defer stop()
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+			watchdog.Config{Store: &watchdog.Memory{}})
+		require.NoError(t, err)
+		defer wd.Close()
+		require.Equal(t, "v", wd.Context().Value(key{}))
+		want, _ := parent.Deadline()
+		got, _ := wd.Context().Deadline()
+		require.Equal(t, want, got)
+		<-wd.Context().Done()
+		require.Equal(t, context.DeadlineExceeded, wd.Context().Err())
 	})
-	t.Run("its end is recorded as an interrupt where the host asks for it, without its text", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.RecordInterrupts = true
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			end(errors.New("canary"))
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-			require.Len(t, b.events(watchdog.EventInterrupt), 1)
-			require.NotContains(t, string(b.events(watchdog.EventInterrupt)[0].Payload), "canary")
-			require.Contains(t, string(b.events(watchdog.EventInterrupt)[0].Payload), `"signal":"parent_canceled"`)
-			require.Empty(t, b.events(watchdog.EventCancel))
-			b.live(b.attach())
-		})
+	runFixture(t, "its end is recorded as an interrupt where the host asks for it, without its text", func(b *fixture) {
+		b.cfg.RecordInterrupts = true
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(b.t, err)
+		end(errors.New("canary"))
+		synctest.Wait()
+		require.NoError(b.t, wd.Close())
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
+		require.NotContains(b.t, string(b.events(watchdog.EventInterrupt)[0].Payload), "canary")
+		require.Contains(b.t, string(b.events(watchdog.EventInterrupt)[0].Payload), `"signal":"parent_canceled"`)
+		require.Empty(b.t, b.events(watchdog.EventCancel))
+		b.live(b.attach())
 	})
 }
 
 func TestInterrupt(t *testing.T) {
-	t.Run("it ends the run, is recorded, and the window goes on with the next attach", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(time.Hour)
-			require.NoError(t, wd.Interrupt("SIGINT"))
-			var interruption *watchdog.Interruption
-			require.ErrorAs(t, context.Cause(wd.Context()), &interruption)
-			require.Equal(t, "SIGINT", interruption.By)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.Len(t, b.events(watchdog.EventInterrupt), 1)
-			b.pass(time.Hour)
-			require.Equal(t, 2*time.Hour, b.attach().Remaining())
-		})
+	runFixture(t, "it ends the run, is recorded, and the window goes on with the next attach", func(b *fixture) {
+		wd := b.attach()
+		b.pass(time.Hour)
+		require.NoError(b.t, wd.Interrupt("SIGINT"))
+		var interruption *watchdog.Interruption
+		require.ErrorAs(b.t, context.Cause(wd.Context()), &interruption)
+		require.Equal(b.t, "SIGINT", interruption.By)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
+		b.pass(time.Hour)
+		require.Equal(b.t, 2*time.Hour, b.attach().Remaining())
 	})
-	t.Run("a run that has ended cannot be interrupted any more", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(over)
-			require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
-			require.Empty(t, b.events(watchdog.EventInterrupt))
-		})
+	runFixture(t, "a run that has ended cannot be interrupted any more", func(b *fixture) {
+		wd := b.attach()
+		b.pass(over)
+		require.ErrorIs(b.t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
+		require.Empty(b.t, b.events(watchdog.EventInterrupt))
 	})
-	t.Run("the run ends also where the interrupt cannot be recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			require.ErrorIs(t, wd.Interrupt("SIGINT"), errDiskFull)
-			require.Error(t, wd.Context().Err())
-		})
+	runFixture(t, "the run ends also where the interrupt cannot be recorded", func(b *fixture) {
+		wd := b.attach()
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		require.ErrorIs(b.t, wd.Interrupt("SIGINT"), errDiskFull)
+		require.Error(b.t, wd.Context().Err())
 	})
-	t.Run("a signal without a name is refused and changes nothing", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			for _, signal := range []string{"", "  ", "a\nb", strings.Repeat("x", 101)} {
-				require.ErrorIs(t, wd.Interrupt(signal), watchdog.ErrInvalid)
+	runFixture(t, "a signal without a name is refused and changes nothing", func(b *fixture) {
+		wd := b.attach()
+		for _, signal := range []string{"", "  ", "a\nb", strings.Repeat("x", 101)} {
+			require.ErrorIs(b.t, wd.Interrupt(signal), watchdog.ErrInvalid)
+		}
+		b.live(wd)
+	})
+}
+
+// An ownContext is a parent of the host's own type. It has ended before it tells anybody.
+type ownContext struct {
+	context.Context
+	mu      sync.Mutex
+	err     error
+	done    chan struct{}
+	asked   func() // by AfterFunc
+	stopped func() // by what that returned
+}
+
+func newOwnContext() *ownContext {
+	nothing := func() {}
+	return &ownContext{Context: context.Background(), done: make(chan struct{}), asked: nothing, stopped: nothing}
+}
+
+func (c *ownContext) Done() <-chan struct{} { return c.done }
+
+func (c *ownContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *ownContext) AfterFunc(func()) (stop func() bool) {
+	c.asked()
+	return func() bool { c.stopped(); return true }
+}
+
+func (c *ownContext) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = context.Canceled
+	close(c.done)
+}
+
+// returns fails the test if the call, which may wait for a mutex for ever, does not return.
+func returns(t *testing.T, call func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		t.Fatal("it hangs")
+	}
+}
+
+func TestTraceOfParentHoldsNoLock(t *testing.T) {
+	for _, pollOnly := range []bool{true, false} {
+		parent, told := newOwnContext(), make(chan struct{})
+		var layer atomic.Pointer[watchdog.Watchdog]
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly,
+			OnSignal: func(s watchdog.Signal) {
+				if s.Kind == watchdog.SignalEnd && s.Run == "s-1" {
+					layer.Load().Remaining()
+					close(told)
+				}
+			},
+		})
+		require.NoError(t, err)
+		step, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(t, err)
+		layer.Store(step)
+		parent.end()
+		returns(t, func() { step.Close() }) // the layer finds that the run around it has ended
+		returns(t, func() { <-told })
+		require.NoError(t, wd.Close())
+	}
+}
+
+func TestParentEndsWhileRecording(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail error
+		try  func(wd *watchdog.Watchdog) error
+	}{
+		"a complete that is refused": {errDiskFull, (*watchdog.Watchdog).Complete},
+	} {
+		runFixture(t, name, func(b *fixture) {
+			b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
+			parent, end := context.WithCancelCause(context.Background())
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(b.t, err)
+			done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
+			b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, c.fail })
+			go func() { tried <- c.try(wd) }()
+			synctest.Wait()
+			end(errHostGone)
+			synctest.Wait()
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			close(hang)
+			require.ErrorIs(b.t, <-tried, c.fail)
+			synctest.Wait()
+			select {
+			case <-done: // nobody has polled, or looked at the context
+			default:
+				b.t.Error("the run goes on without its parent")
 			}
-			b.live(wd)
+			require.ErrorIs(b.t, context.Cause(wd.Context()), errHostGone)
+			require.NoError(b.t, wd.Close())
+			require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
 		})
+	}
+}
+
+func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog){
+		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
+		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(noOutput) },
+		"complete":  func(wd *watchdog.Watchdog) { wd.Complete() },
+		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
+	} {
+		for _, pollOnly := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				parent, stopped := newOwnContext(), make(chan struct{})
+				var run *watchdog.Watchdog
+				var attached atomic.Bool // before, it is asked for each exchange
+				parent.asked = func() {
+					if run != nil {
+						run.Elapsed()
+					}
+				}
+				parent.stopped = func() {
+					if attached.Load() {
+						run.Elapsed()
+						close(stopped) // once
+					}
+				}
+				cfg := watchdog.Config{Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly}
+				cfg.Keeper = keeperFunc(func(wd *watchdog.Watchdog) { run = wd })
+				var wd *watchdog.Watchdog
+				returns(t, func() {
+					var err error
+					wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+					require.NoError(t, err)
+					attached.Store(true)
+				})
+				returns(t, func() { end(wd) })
+				returns(t, func() { <-stopped })
+				require.NoError(t, wd.Close())
+			})
+		}
+	}
+}
+
+type keeperFunc func(wd *watchdog.Watchdog)
+
+func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Attempt, error) {
+	f(wd)
+	return watchdog.Attempt{}, nil
+}
+
+func (keeperFunc) Ended(context.Context, *watchdog.Watchdog) {}
+
+// TestParentKeepsNothing protects a parent that lives long, such as that of a server, from keeping something of every
+// run that has ended.
+func TestParentKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newOwnContext()
+		var followed atomic.Int32
+		parent.asked = func() { followed.Add(1) }
+		parent.stopped = func() { followed.Add(-1) }
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Logger: quiet,
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, followed.Load())
+		require.NoError(t, wd.Close())
+		synctest.Wait()
+		require.Zero(t, followed.Load())
+		_, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{failGet: errDiskFull}, Logger: quiet,
+		})
+		require.ErrorIs(t, err, errDiskFull)
+		require.Zero(t, followed.Load())
 	})
 }

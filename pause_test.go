@@ -2,7 +2,8 @@ package watchdog_test
 
 import (
 	"context"
-	"strconv"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,105 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/replay"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 var approval = watchdog.HoldLimit{Cap: 24 * time.Hour, PausesWallClock: true}
-
-// A slowStore takes its time for each append.
-type slowStore struct {
-	watchdog.Memory
-	delay time.Duration
-}
-
-func (s *slowStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	time.Sleep(s.delay)
-	return s.Memory.Append(ctx, events...)
-}
-
-// An ownWay is one process's way to a store that it shares with others.
-type ownWay struct {
-	flakyStore
-	to watchdog.EventStore
-}
-
-func (s *ownWay) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := s.flakyStore.Append(ctx); err != nil {
-		return err
-	}
-	return s.to.Append(ctx, events...)
-}
-
-func (s *ownWay) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	return s.to.Read(ctx, aggregateType, aggregateID)
-}
-
-// TestPauseThatEnds has a run end at its limit, also while its host is stuck, after a hold was closed that stopped the
-// wall clock: until then the limit is as far away as the hold's cap.
-func TestPauseThatEnds(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T, wd *watchdog.Watchdog) *watchdog.Hold{
-		"of the run's own": func(t *testing.T, wd *watchdog.Watchdog) *watchdog.Hold {
-			h, err := wd.Hold(t.Context(), "approval", approval)
-			require.NoError(t, err)
-			return h
-		},
-		"of a layer": func(t *testing.T, wd *watchdog.Watchdog) *watchdog.Hold {
-			step, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			h, err := step.Hold(t.Context(), "approval", approval)
-			require.NoError(t, err)
-			return h
-		},
-	} {
-		for _, delay := range []time.Duration{0, time.Second} {
-			t.Run(name+", the store takes "+delay.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					begun := time.Now()
-					wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: begun}, watchdog.Config{
-						Store: &slowStore{delay: delay}, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour},
-					})
-					require.NoError(t, err)
-					defer wd.Close()
-					h := open(t, wd)
-					time.Sleep(10 * minute)
-					require.True(t, h.Close())
-					time.Sleep(minute)
-					<-wd.Context().Done()
-					require.Equal(t, 70*minute, time.Since(begun).Truncate(time.Millisecond))
-				})
-			})
-		}
-	}
-}
-
-// TestManyPausesThatEnd closes more holds at one moment than entries wait for a store that is not at once done with the
-// first. That a hold has ended must not be dropped: its pause would last until its cap.
-func TestManyPausesThatEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: begun}, watchdog.Config{
-			Store: &slowStore{delay: 10 * time.Millisecond}, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour},
-		})
-		require.NoError(t, err)
-		defer wd.Close()
-		var holds []*watchdog.Hold
-		for i := range 1000 {
-			h, err := wd.Hold(t.Context(), strconv.Itoa(i), approval)
-			require.NoError(t, err)
-			holds = append(holds, h)
-			if i%50 == 0 {
-				time.Sleep(time.Second)
-			}
-		}
-		time.Sleep(10 * minute)
-		for _, h := range holds {
-			h.Close()
-		}
-		paused := time.Since(begun)
-		<-wd.Context().Done()
-		require.Equal(t, time.Hour+paused, time.Since(begun).Truncate(time.Millisecond))
-	})
-}
 
 // TestPausedWallClock protects that a person's approval does not use up the run's time, and that a hold which stops the
 // wall clock is bounded, recorded and found again.
@@ -151,40 +59,13 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, "approval", wd.Stop().Hold)
 		})
 	})
-	t.Run("in a run that is only observed not beyond its cap", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
-			wd := b.attach()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(3*time.Hour + 30*time.Minute)
-			require.Equal(b.t, 30*time.Minute, wd.Remaining())
-		})
-	})
-	t.Run("safety goes on", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Safety: 2 * time.Hour}
-			wd := b.attach()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(2*time.Hour + 1)
-			require.Equal(b.t, watchdog.SafetyExceeded, wd.Stop().Code)
-		})
-	})
-	t.Run("several at once count once", func(t *testing.T) {
-		inPause(t, func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold) {
-			b.pass(time.Hour)
-			second, err := wd.Hold(context.Background(), "second", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Hour)
-			h.Close()
-			b.pass(time.Hour)
-			second.Close()
-			synctest.Wait()
-			require.Equal(b.t, 20*time.Minute, wd.Remaining())
-			require.Len(b.t, b.events(watchdog.EventHold), 2)
-			require.Len(b.t, b.events(watchdog.EventRelease), 2)
-		})
+	runFixture(t, "in a run that is only observed not beyond its cap", func(b *fixture) {
+		b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
+		wd := b.attach()
+		_, err := wd.Hold(context.Background(), "approval", approval)
+		require.NoError(b.t, err)
+		b.pass(3*time.Hour + 30*time.Minute)
+		require.Equal(b.t, 30*time.Minute, wd.Remaining())
 	})
 	for name, crash := range map[string]bool{"a crash": true, "a close": false} {
 		t.Run("after "+name+" the hold is open, and whoever opens it again takes it over", func(t *testing.T) {
@@ -218,281 +99,311 @@ func TestPausedWallClock(t *testing.T) {
 			})
 		})
 	}
-	t.Run("it counts at once in its own process, and for others once the store has it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			wd, other := b.attach(), b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(30 * time.Minute)
-			require.Equal(b.t, time.Hour, wd.Remaining())
-			_, err = other.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, 30*time.Minute, other.Remaining())
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			wd.Fired() // tries again
-			synctest.Wait()
-			_, err = other.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, time.Hour, other.Remaining())
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			require.True(b.t, h.Close())
-			b.pass(20 * time.Minute)
-			require.Equal(b.t, 40*time.Minute, wd.Remaining())
-			_, err = wd.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, 40*time.Minute, wd.Remaining(), "what the store has of its own pause is older")
-			_, err = other.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, time.Hour, other.Remaining())
-		})
-	})
-	t.Run("that another process took it over and closed it does not end it in its own", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			wd := b.attach()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			synctest.Wait()
-			other := b.attach()
-			taken, err := other.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Minute)
-			require.True(b.t, taken.Close())
-			b.pass(30 * time.Minute)
-			for _, process := range []*watchdog.Watchdog{wd, other} {
-				_, err = process.Sync(b.t.Context())
-				require.NoError(b.t, err)
-			}
-			require.Equal(b.t, time.Hour, wd.Remaining())
-			require.Equal(b.t, 30*time.Minute, other.Remaining())
-		})
-	})
-	t.Run("a stop that another process stored before it had the pause stands", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			own := &ownWay{to: b.store}
-			b.cfg.Store = own
-			wd := b.attach()
-			b.cfg.Store = b.store
-			other := b.attach()
-			own.set(func(s *flakyStore) { s.fail = errDiskFull })
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Hour + 1)
-			require.Equal(b.t, watchdog.WallClockExceeded, other.Stop().Code)
-			b.live(wd)
-			h.Close()
-			own.set(func(s *flakyStore) { s.fail = nil })
-			b.pass(time.Hour)
-			require.Equal(b.t, other.Stop(), b.stopped(wd), "its own trip found it")
-			require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-	t.Run("another process's limit yields to it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			wd, other := b.attach(), b.attach()
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(2 * time.Hour)
-			b.live(other)
-			require.Equal(b.t, time.Hour, other.Remaining())
-			h.Close()
-			synctest.Wait()
-			b.pass(time.Hour + 1)
-			stop, err := other.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, watchdog.WallClockExceeded, stop.Code)
-			require.Equal(b.t, wd.Stop(), stop)
-		})
-	})
-	t.Run("nor does its cap end a run in which its own process closed it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
-			wd := b.attach()
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			synctest.Wait()
-			late, synced := b.attach(), b.attach()
-			b.pass(time.Hour)
-			require.True(b.t, h.Close())
-			synctest.Wait()
-			_, err = synced.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.NoError(b.t, wd.Close())
-			b.pass(2*time.Hour + 1)
-			require.Equal(b.t, late.Remaining(), synced.Remaining())
-			for _, other := range []*watchdog.Watchdog{late, synced} {
-				b.live(other)
-				again, err := other.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Minute})
-				require.NoError(b.t, err, "it is not open there any more")
-				require.True(b.t, again.Close())
-			}
-			require.Empty(b.t, b.events(watchdog.EventCancel))
-		})
-	})
-	t.Run("but if it is still open, or was taken over, it does", func(t *testing.T) {
-		for name, takesOver := range map[string]bool{"open": false, "taken over": true} {
-			t.Run(name, func(t *testing.T) {
-				inFixture(t, func(b *fixture) {
-					b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
-					wd := b.attach()
-					h, err := wd.Hold(context.Background(), "approval", approval)
-					require.NoError(b.t, err)
-					synctest.Wait()
-					other := b.attach()
-					if takesOver {
-						_, err = other.Hold(context.Background(), "approval", approval)
-						require.NoError(b.t, err)
-						require.True(b.t, h.Close())
-					}
-					b.pass(3*time.Hour + 1)
-					require.Equal(b.t, watchdog.HoldExceeded, other.Stop().Code)
-				})
-			})
+	runFixture(t, "it needs a cap", func(b *fixture) {
+		for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
+			_, err := b.attach().Hold(context.Background(), "approval", limit)
+			require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+			require.ErrorContains(b.t, err, "Cap")
 		}
 	})
-	t.Run("a trip finds in the store what the process counts, to the nanosecond", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			wd := b.attach()
-			b.pass(time.Minute + 700)
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Minute + 700)
-			h.Close()
-			b.pass(2 * time.Hour)
-			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
-		})
-	})
-	t.Run("of two processes that close it each counts its own close, and others what the store has first", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget, b.cfg.PollOnly = watchdog.Budget{WallClock: time.Hour}, true
-			wd := b.attach()
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			other := b.attach()
-			taken, err := other.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Minute)
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			h.Close()
-			b.pass(time.Minute)
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			taken.Close()
-			b.pass(59 * time.Minute)
-			third := b.attach()
-			require.Equal(b.t, time.Minute, third.Remaining())
-			require.Equal(b.t, time.Minute, other.Remaining())
-			b.live(wd)
-			b.pass(1)
-			require.Equal(b.t, time.Minute, b.stopped(wd).Paused)
-			_, err = third.Sync(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, wd.Stop(), third.Stop())
-			require.Len(b.t, b.events(watchdog.EventCancel), 1)
-			require.Len(b.t, b.events(watchdog.EventRelease), 1)
-		})
-	})
-	t.Run("it needs a cap", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
-				_, err := b.attach().Hold(context.Background(), "approval", limit)
-				require.ErrorIs(b.t, err, watchdog.ErrInvalid)
-				require.ErrorContains(b.t, err, "Cap")
-			}
-		})
-	})
-	t.Run("that of a layer pauses the run around it, and ends with the layer", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: 2 * time.Hour}
-			wd := b.attach()
-			step, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
-			require.NoError(b.t, err)
-			_, err = step.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(2*time.Hour + 30*time.Minute)
-			require.Equal(b.t, time.Hour, step.Remaining())
-			require.Equal(b.t, 2*time.Hour, wd.Remaining())
-			crashed := copyOf(b.t, b.store)
-			require.NoError(b.t, step.Close())
-			synctest.Wait()
-			b.pass(30 * time.Minute)
-			require.Equal(b.t, 90*time.Minute, wd.Remaining())
+}
 
-			b.store, b.cfg.Store = crashed, crashed // a crash before the layer was closed
-			wd = b.attach()
-			require.Equal(b.t, 2*time.Hour, wd.Remaining(), "the layer's process may live: up to the cap")
-			b.pass(30 * time.Minute)
-			require.Equal(b.t, 90*time.Minute, wd.Remaining())
-			b.live(wd)
-			require.Empty(b.t, b.events(watchdog.EventRelease))
-		})
-	})
-	t.Run("that of a layer which lives goes on when another process attaches", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: 2 * time.Hour}
-			wd := b.attach()
-			step, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(b.t, err)
-			_, err = step.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 9 * time.Hour, PausesWallClock: true})
-			require.NoError(b.t, err)
-			b.pass(time.Hour)
-			other := b.attach()
-			b.pass(7 * time.Hour)
-			b.live(wd)
-			b.live(other)
-			require.Equal(b.t, 2*time.Hour, other.Remaining())
-			again, err := other.Layer("step", watchdog.Budget{})
-			require.NoError(b.t, err)
-			taken, err := again.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
-			require.NoError(b.t, err)
-			synctest.Wait()
-			require.True(b.t, taken.Close())
-			synctest.Wait()
-			b.pass(time.Hour)
-			require.Equal(b.t, time.Hour, other.Remaining(), "it was taken over, and is closed")
-		})
-	})
-	t.Run("a trace of it replays", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{
-				WallClock: time.Hour, Reserve: 10 * time.Minute, Idle: 20 * time.Minute,
-				Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{retry, retry, retry, retry}},
+// approve opens a hold that stops the wall clock of the run.
+func approve(t *testing.T, wd *watchdog.Watchdog, limit time.Duration) *watchdog.Hold {
+	t.Helper()
+	h, err := wd.Hold(context.Background(), "approval "+limit.String(), watchdog.HoldLimit{Cap: limit, PausesWallClock: true})
+	require.NoError(t, err)
+	return h
+}
+
+// TestPauseOfLayers has what is inside a run stand still with it: what is left of a layer is left of its run.
+func TestPauseOfLayers(t *testing.T) {
+	hour := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}}
+	step := watchdog.Budget{WallClock: 10 * minute}
+	// each has the layer made, the run stand still for an hour, and 10 minutes left of the layer then.
+	for name, pause := range map[string]func(wd *watchdog.Watchdog) (layer *watchdog.Watchdog){
+		"a layer of a layer": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
+			around := openLayer(t, wd, "around", watchdog.Budget{})
+			h := approve(t, wd, 24*time.Hour)
+			after(30 * minute)
+			layer := openLayer(t, around, "step", step)
+			after(30 * minute)
+			require.True(t, h.Close())
+			return layer
+		},
+		"a layer beside the one of the hold": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
+			layer := openLayer(t, wd, "step", step)
+			beside := openLayer(t, openLayer(t, wd, "around", watchdog.Budget{}), "beside", watchdog.Budget{})
+			h := approve(t, beside, 24*time.Hour)
+			after(time.Hour)
+			require.True(t, h.Close())
+			require.NoError(t, beside.Close())
+			return layer
+		},
+		"the cap ends the pause of both": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
+			layer := openLayer(t, wd, "step", step)
+			_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
+			require.NoError(t, err)
+			after(time.Hour)
+			return layer
+		},
+	} {
+		runBubble(t, name, hour, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			layer := pause(wd)
+			require.Equal(t, 10*minute, layer.Remaining())
+			if name == "the cap ends the pause of both" { // which ends the run, too
+				return
 			}
-			var trace []watchdog.Signal
-			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-			var got []time.Duration
-			look := func(wd *watchdog.Watchdog) {
-				for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
-					got = append(got, d.At.Sub(noon))
+			require.Equal(t, time.Hour, wd.Remaining())
+			after(10 * minute)
+			requireRunning(t, layer)
+			after(time.Millisecond)
+			stop := requireStop(t, layer, watchdog.WallClockExceeded)
+			require.Equal(t, 10*minute, stop.Elapsed.Truncate(time.Millisecond))
+			requireRunning(t, wd)
+		})
+	}
+}
+
+// TestPauseOfManyLayers has pauses of many layers leave nothing behind.
+func TestPauseOfManyLayers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}, Logger: quiet})
+		require.NoError(t, err)
+		defer wd.Close()
+		var layers []*watchdog.Watchdog
+		for range 100 {
+			layers = append(layers, openLayer(t, wd, "step", watchdog.Budget{}))
+		}
+		for _, layer := range layers {
+			h := approve(t, layer, time.Hour)
+			after(time.Minute)
+			require.True(t, h.Close())
+		}
+		for _, layer := range layers {
+			require.Equal(t, wd.Remaining(), layer.Remaining())
+			require.NoError(t, layer.Close())
+		}
+		require.Equal(t, time.Hour, wd.Remaining())
+	})
+}
+
+// An awayStore is a database of events and sessions that can be away: it fails, or is hung until it is back.
+type awayStore struct {
+	session.Memory
+	flaky flakyStore
+}
+
+func (s *awayStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := s.flaky.Append(ctx); err != nil {
+		return err
+	}
+	return s.Memory.Append(context.WithoutCancel(ctx), events...)
+}
+
+func (s *awayStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := s.flaky.Append(ctx); err != nil {
+		return err
+	}
+	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
+}
+
+// leave has the store away, and returns what brings it back.
+func (s *awayStore) leave(hangs bool) (back func()) {
+	hang := make(chan struct{})
+	s.flaky.set(func(f *flakyStore) {
+		if f.fail = errDiskFull; hangs {
+			f.fail, f.hang = nil, hang
+		}
+	})
+	return func() {
+		s.flaky.set(func(f *flakyStore) { f.fail, f.hang = nil, nil })
+		close(hang)
+	}
+}
+
+// A pauseHistory is a run of an hour with a timer, whose holds stop the wall clock and whose store comes and goes. Beside
+// it are the pauses as one would count them: nothing of them depends on the store.
+type pauseHistory struct {
+	t     *testing.T
+	rng   *rand.Rand
+	begun time.Time
+	wd    *watchdog.Watchdog
+	store *awayStore
+	back  func() // nil while the store is there
+	hung  bool
+	holds map[string]*watchdog.Hold
+	open  map[string]int // into pauses
+	all   []modelPause
+	trace []watchdog.Signal
+}
+
+// TestPauseHistories has nobody poll while pauses begin and end and the store is away: the run ends in the moment that
+// its own pauses say, with one cancel, and when the store is back it has all of them, for others to count alike.
+func TestPauseHistories(t *testing.T) {
+	for seed := range racing.Rounds[uint64](250, 5000) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &pauseHistory{
+					t: t, rng: rand.New(rand.NewPCG(seed, 22)), begun: time.Now(), store: &awayStore{},
+					holds: map[string]*watchdog.Hold{}, open: map[string]int{},
 				}
-			}
-			wd := b.attach()
-			b.pass(25 * time.Minute)
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Hour)
-			look(wd)
-			wd = b.restartAfter(wd, time.Minute, false)
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(time.Hour)
-			h.Close()
-			b.pass(time.Hour)
-			look(wd)
-			decided, err := replay.Run(b.cfg.Budget, trace, false)
-			require.NoError(b.t, err, "%v", trace)
-			var want []time.Duration
-			for _, d := range decided {
-				if d.Kind != "" {
-					want = append(want, d.At.Truncate(time.Microsecond))
-				}
-			}
-			require.Equal(b.t, want, got)
-			require.NotEmpty(b.t, want)
-		})
-	})
+				h.live()
+			})
+		}) {
+			return
+		}
+	}
+}
+
+// record traces the run.
+func (h *pauseHistory) record(s watchdog.Signal) { h.trace = append(h.trace, s) }
+
+func (h *pauseHistory) attach(onSignal func(watchdog.Signal)) *watchdog.Watchdog {
+	cfg := watchdog.Config{
+		Store: h.store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour}, OnSignal: onSignal,
+	}
+	wd, err := watchdog.New(h.t.Context(), watchdog.Run{ID: "s-1", StartedAt: h.begun}, cfg)
+	require.NoError(h.t, err)
+	return wd
+}
+
+func (h *pauseHistory) live() {
+	h.wd = h.attach(h.record)
+	defer h.wd.Close()
+	defer h.comeBack()
+	ended := false
+	for range 40 {
+		if ended = h.step(); ended {
+			break
+		}
+	}
+	h.comeBack()
+	if !ended {
+		ended = h.pass(31 * time.Second)
+	}
+	time.Sleep(31 * time.Second)
+	h.compare(ended)
+	require.NoError(h.t, h.wd.Close())
+}
+
+func (h *pauseHistory) step() (ended bool) {
+	key := string(rune('a' + h.rng.IntN(3)))
+	switch n := h.rng.IntN(10); {
+	case n < 3 && h.holds[key] == nil:
+		h.begin(key)
+	case n < 5 && h.holds[key] != nil:
+		require.True(h.t, h.holds[key].Close())
+		i := h.open[key]
+		h.all[i].closed, h.all[i].released = true, time.Since(h.begun)
+		delete(h.holds, key)
+		delete(h.open, key)
+	case n < 7:
+		h.outage()
+	default:
+		most := 10 * time.Minute
+		if h.rng.IntN(2) == 0 {
+			most = 10 * time.Second
+		}
+		return h.pass(time.Duration(h.rng.Int64N(int64(most))).Truncate(time.Millisecond) + time.Millisecond)
+	}
+	return false
+}
+
+func (h *pauseHistory) begin(key string) {
+	limit := watchdog.HoldLimit{Cap: time.Duration(1+h.rng.IntN(60)) * time.Minute, PausesWallClock: true}
+	hold, err := h.wd.Hold(h.t.Context(), key, limit)
+	require.NoError(h.t, err)
+	h.open[key], h.holds[key] = len(h.all), hold
+	h.all = append(h.all, modelPause{key: key, opened: time.Since(h.begun), limit: limit.Cap})
+}
+
+func (h *pauseHistory) comeBack() {
+	if h.back != nil {
+		h.back()
+		h.back = nil
+	}
+}
+
+func (h *pauseHistory) outage() {
+	if h.back != nil {
+		h.comeBack()
+		return
+	}
+	h.hung = h.rng.IntN(2) == 0
+	ignores := h.rng.IntN(2) == 0
+	h.store.flaky.set(func(s *flakyStore) { s.ignoresContext = ignores })
+	h.back = h.store.leave(h.hung)
+}
+
+// ends is when the run ends if nothing happens before, and by what.
+func (h *pauseHistory) ends() (at time.Duration, code watchdog.StopReason) {
+	from, to := time.Duration(0), 1000*time.Hour
+	for from < to {
+		if middle := (from + to) / 2; middle-pausedBefore(h.all, middle) > time.Hour {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	at, code = from, watchdog.WallClockExceeded
+	for _, p := range h.all {
+		if over := p.opened + p.limit + 1; !p.closed && over < at {
+			at, code = over, watchdog.HoldExceeded
+		}
+	}
+	return at, code
+}
+
+// pass lets time pass, and looks at the run in the moment in which it is to end.
+func (h *pauseHistory) pass(d time.Duration) (ended bool) {
+	at, code := h.ends()
+	until := time.Since(h.begun) + d
+	if until < at {
+		time.Sleep(d)
+		synctest.Wait()
+		require.NoError(h.t, h.wd.Context().Err(), "at %v of %v", until, at)
+		return false
+	}
+	time.Sleep(at - 1 - time.Since(h.begun))
+	synctest.Wait()
+	require.NoError(h.t, h.wd.Context().Err(), "a nanosecond before %v", at)
+	time.Sleep(time.Nanosecond)
+	if h.back != nil && h.hung {
+		time.Sleep(watchdog.DefaultRecordTimeout)
+	}
+	synctest.Wait()
+	require.Equal(h.t, code, h.stop().Code)
+	require.Equal(h.t, pausedBefore(h.all, at).Truncate(time.Microsecond), h.stop().Paused)
+	decided, err := replay.Run(watchdog.Budget{WallClock: time.Hour}, h.trace, false)
+	require.NoError(h.t, err)
+	require.Equal(h.t, at, decided[len(decided)-1].At, "the trace of it")
+	require.Equal(h.t, code, decided[len(decided)-1].Reason)
+	return true
+}
+
+// stop is that of the run, which is not polled for it.
+func (h *pauseHistory) stop() (stop *watchdog.Stop) {
+	require.ErrorAs(h.t, context.Cause(h.wd.Context()), &stop)
+	return stop
+}
+
+// compare looks at what the store has after it was back for a while.
+func (h *pauseHistory) compare(ended bool) {
+	released := 0
+	for _, p := range h.all {
+		if p.closed {
+			released++
+		}
+	}
+	require.Equal(h.t, len(h.all), countEvents(h.t, h.store, watchdog.EventHold))
+	require.Equal(h.t, released, countEvents(h.t, h.store, watchdog.EventRelease))
+	other := h.attach(nil)
+	defer other.Close()
+	if ended {
+		require.Equal(h.t, 1, countEvents(h.t, h.store, watchdog.EventCancel))
+		require.Equal(h.t, h.stop(), other.Stop())
+	} else if h.wd.Context().Err() == nil {
+		require.Equal(h.t, h.wd.Remaining(), other.Remaining())
+	}
 }

@@ -74,15 +74,13 @@ func (s *tripStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchang
 func TestTripWithPauses(t *testing.T) {
 	for _, transactional := range []bool{true, false} {
 		inTrip := func(name string, test func(b *fixture, store *tripStore, wd *watchdog.Watchdog)) {
-			t.Run(name+", in one transaction "+strconv.FormatBool(transactional), func(t *testing.T) {
-				inFixture(t, func(b *fixture) {
-					store := &tripStore{}
-					b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, hourly
-					if !transactional {
-						b.cfg.Store = struct{ watchdog.EventStore }{store}
-					}
-					test(b, store, b.attach())
-				})
+			runFixture(t, name+", in one transaction "+strconv.FormatBool(transactional), func(b *fixture) {
+				store := &tripStore{}
+				b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, hourly
+				if !transactional {
+					b.cfg.Store = struct{ watchdog.EventStore }{store}
+				}
+				test(b, store, b.attach())
 			})
 		}
 		// pause has an approval of ten minutes of which the store takes nothing, and then the hour used up.
@@ -142,59 +140,6 @@ func TestTripWithPauses(t *testing.T) {
 				require.Equal(b.t, time.Hour-1, wd.Remaining())
 			})
 		}
-		inTrip("a store that takes all and says no has one cancel", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			pause(b, store, wd)
-			store.lies = true
-			trip(b, wd)
-			store.lies = false
-			require.NoError(b.t, wd.Close())
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventHold))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventRelease))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-		})
-		inTrip("a cancel that another process stored first stands", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			pause(b, store, wd)
-			other := b.attach() // knows of no pause
-			b.pass(1)
-			require.Zero(b.t, b.stopped(other).Paused)
-			require.Equal(b.t, other.Stop(), b.stopped(wd))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-		})
-	}
-}
-
-// TestTripsWithPauses is TestTripWithPauses for runs that trip at one instant, in one transaction.
-func TestTripsWithPauses(t *testing.T) {
-	for _, refused := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			store := &triedStore{now: time.Now}
-			all := attachAll(t, 100, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: hourly} })
-			store.away()
-			for _, wd := range all {
-				h, err := wd.Hold(t.Context(), "approval", approval)
-				require.NoError(t, err)
-				time.AfterFunc(10*minute, func() {
-					h.Close()
-					watchdog.StopTimer(wd)
-				})
-			}
-			time.Sleep(70 * minute)
-			store.set(func(s *triedStore) {
-				s.err, s.tries, s.refuses = nil, nil, func(e watchdog.Event) bool {
-					return refused && e.Type == watchdog.EventHold && e.AggregateID == "s-60"
-				}
-			})
-			ringAt(1, all)
-			require.Equal(t, 100, ended(all))
-			require.Equal(t, 100, store.recorded(t, all, watchdog.EventCancel))
-			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventHold), 99)
-			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventRelease), 99)
-			require.Less(t, len(store.tries), 30)
-			store.set(func(s *triedStore) { s.refuses = nil })
-			closeAll(t, all)
-			require.Equal(t, 100, store.recorded(t, all, watchdog.EventHold))
-			require.Equal(t, 100, store.recorded(t, all, watchdog.EventRelease))
-		})
 	}
 }
 

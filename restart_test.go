@@ -54,14 +54,12 @@ func TestLadderSurvivesRestart(t *testing.T) {
 	ladder := []watchdog.DirectiveKind{wait3, retry, unstuck}
 	inRestarts := func(t *testing.T, test func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog)) {
 		for name, crash := range map[string]bool{"a crash": true, "a close": false} {
-			t.Run("over "+name, func(t *testing.T) {
-				inFixture(t, func(b *fixture) {
-					b.cfg.Budget = watchdog.Budget{
-						WallClock: watchdog.NoLimit, Idle: 10 * time.Minute, NoProgress: time.Hour, Hold: 5 * time.Minute,
-						Ladders: watchdog.Ladders{Idle: ladder, NoProgress: ladder, Hold: ladder},
-					}
-					test(b, func(wd *watchdog.Watchdog) *watchdog.Watchdog { return b.restartAfter(wd, time.Minute, crash) })
-				})
+			runFixture(t, "over "+name, func(b *fixture) {
+				b.cfg.Budget = watchdog.Budget{
+					WallClock: watchdog.NoLimit, Idle: 10 * time.Minute, NoProgress: time.Hour, Hold: 5 * time.Minute,
+					Ladders: watchdog.Ladders{Idle: ladder, NoProgress: ladder, Hold: ladder},
+				}
+				test(b, func(wd *watchdog.Watchdog) *watchdog.Watchdog { return b.restartAfter(wd, time.Minute, crash) })
 			})
 		}
 	}
@@ -79,71 +77,6 @@ func TestLadderSurvivesRestart(t *testing.T) {
 			b.pass(1)
 			require.Equal(b.t, 4, wd.Stop().Rung)
 			require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
-		})
-	})
-	t.Run("progress puts it back, for the next process too", func(t *testing.T) {
-		inRestarts(t, func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog) {
-			wd := b.attach()
-			b.pass(20*time.Minute + 2)
-			require.Equal(b.t, ladder[:2], askedOf(wd))
-			wd.Progress()
-			wd.Fired() // whoever looks has it recorded
-			synctest.Wait()
-			wd = restart(wd)
-			require.Len(b.t, b.events(watchdog.EventProgress), 1)
-			b.pass(10*time.Minute + 1)
-			require.Equal(b.t, ladder[:1], askedOf(wd))
-			wd = restart(wd)
-			wd.Activity()
-			b.pass(10*time.Minute + 1)
-			require.Equal(b.t, ladder[1:2], askedOf(wd), "a heartbeat is not progress")
-			require.Len(b.t, b.events(watchdog.EventProgress), 1)
-		})
-	})
-	t.Run("that of a hold goes on in the next one with its key, unless it was closed", func(t *testing.T) {
-		inRestarts(t, func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog) {
-			hold := func(wd *watchdog.Watchdog, key string) *watchdog.Hold {
-				h, err := wd.Hold(context.Background(), key, watchdog.HoldLimit{})
-				require.NoError(b.t, err)
-				return h
-			}
-			wd := b.attach()
-			closed := hold(wd, "other")
-			hold(wd, "tool")
-			b.pass(5*time.Minute + 1)
-			require.Equal(b.t, []watchdog.DirectiveKind{wait3, wait3}, askedOf(wd))
-			closed.Close()
-			synctest.Wait()
-			wd = restart(wd)
-			hold(wd, "tool")
-			hold(wd, "other")
-			b.pass(5*time.Minute + 1)
-			require.ElementsMatch(b.t, []watchdog.DirectiveKind{retry, wait3}, askedOf(wd))
-			require.Len(b.t, b.events(watchdog.EventRelease), 1)
-		})
-	})
-	t.Run("progress puts that of a hold back in a run that has no other limit for signals", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Hold: 5 * time.Minute, Ladders: watchdog.Ladders{Hold: ladder}}
-			wd := b.attach()
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(b.t, err)
-			for range 5 {
-				b.pass(5*time.Minute + 1)
-				require.Equal(b.t, ladder[:1], askedOf(wd))
-				wd.Progress()
-			}
-		})
-	})
-	t.Run("a progress that came just before the close is not forgotten", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, Ladders: watchdog.Ladders{Idle: ladder}}
-			wd := b.attach()
-			b.pass(10*time.Minute + 1)
-			wd.Progress()
-			wd = b.restartAfter(wd, 0, false)
-			b.pass(10*time.Minute + 1)
-			require.Equal(b.t, ladder[:1], askedOf(wd))
 		})
 	})
 }
@@ -261,4 +194,122 @@ type givenRung struct {
 	id   string
 	at   time.Time
 	rung int
+}
+
+func TestLadderEndsInWait(t *testing.T) {
+	const wait, retry = watchdog.DirectiveWait, watchdog.DirectiveRetry
+	ladders := func(idle ...watchdog.DirectiveKind) watchdog.Config {
+		return watchdog.Config{Budget: watchdog.Budget{
+			WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: idle},
+		}}
+	}
+	runBubble(t, "each stretch of silence gives one, and never a cancel", ladders(wait), func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		for n := range 3 {
+			after(minute)
+			require.Equal(t, n, countEvents(t, store, watchdog.EventWait))
+			after(1)
+			require.Equal(t, n+1, countEvents(t, store, watchdog.EventWait), "by the timer")
+			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
+			after(24 * time.Hour)
+			require.Empty(t, askedOf(wd))
+			wd.Activity()
+		}
+		requireRunning(t, wd)
+		require.Equal(t, 3, countEvents(t, store, watchdog.EventWait))
+		require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
+	})
+	t.Run("for no progress a stretch ends with progress, and not with activity or a hold", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{
+			WallClock: watchdog.NoLimit, NoProgress: minute, Ladders: watchdog.Ladders{NoProgress: many(wait, 1)},
+		}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			after(minute + 1)
+			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
+			for range 10 {
+				wd.Activity()
+				openHold(t, wd, "tool").Close()
+				after(2 * minute)
+				require.Empty(t, askedOf(wd))
+			}
+			wd.Progress()
+			after(minute + 1)
+			require.Equal(t, 2, countEvents(t, store, watchdog.EventWait), "by the timer")
+			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
+			requireRunning(t, wd)
+		})
+	})
+}
+
+// TestWaitsAreBounded protects the memory of a run that waits often, and the size of the event of its next progress: a
+// wait takes the place of the one before, and progress puts the ladder back for whoever attaches.
+func TestWaitsAreBounded(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		b.cfg.PollOnly = true
+		b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{
+			Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveWait},
+		}}
+		wd := b.attach()
+		for range 50 {
+			b.pass(minute + 1)
+			wd.Fired()
+			wd.Activity()
+		}
+		require.Len(t, b.events(watchdog.EventWait), 49)
+		wd.Progress()
+		wd.Fired()
+		progress := b.events(watchdog.EventProgress)
+		require.Len(t, progress, 1)
+		var payload struct{ Resets []string }
+		require.NoError(t, json.Unmarshal(progress[0].Payload, &payload))
+		require.Len(t, payload.Resets, 2, "the retry and the last wait")
+		again := b.attach()
+		b.pass(minute + 1)
+		_, _ = again.Fired()
+		require.Len(t, b.events(watchdog.EventRetry), 2, "the ladder is back at its first rung")
+	})
+}
+
+func TestObserveOnlyOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget watchdog.Budget
+		end    func(wd *watchdog.Watchdog) // of the stretch
+	}{
+		"of silence": {
+			watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}, (*watchdog.Watchdog).Activity,
+		},
+		"without progress": {
+			watchdog.Budget{WallClock: watchdog.NoLimit, NoProgress: minute}, (*watchdog.Watchdog).Progress,
+		},
+	} {
+		t.Run("a stretch "+name+" is reported once", func(t *testing.T) {
+			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget}
+			inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+				for n := range 3 {
+					after(minute + 1)
+					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning), "by the timer")
+					after(time.Hour)
+					d, _ := wd.Poll()
+					require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+					require.True(t, d.ObserveOnly)
+					require.Empty(t, askedOf(wd))
+					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning))
+					c.end(wd)
+				}
+				requireRunning(t, wd)
+			})
+		})
+	}
+	t.Run("a hold is reported once over its cap, and once for each silence", func(t *testing.T) {
+		cfg := watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: 10 * minute, Idle: minute})
+			require.NoError(t, err)
+			after(time.Hour)
+			wd.Activity()
+			after(time.Hour)
+			require.Len(t, askedOf(wd), 3)
+			require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
+			requireRunning(t, wd)
+		})
+	})
 }

@@ -99,41 +99,6 @@ func (s *triedStore) back() { s.set(func(s *triedStore) { s.err = nil }) }
 // TestRetry protects what a store did not take from being forgotten: it is tried again though nobody polls, by all runs
 // of the store together, seldom enough for a store that is away, and not after Close.
 func TestRetry(t *testing.T) {
-	t.Run("a second later, then twice as late each time, and never later than half a minute", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			wd := b.attach()
-			store.away()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			synctest.Wait()
-			for range 600 {
-				b.pass(time.Second)
-			}
-			least, most := 25, 50
-			require.Greater(b.t, len(store.tries), least)
-			require.Less(b.t, len(store.tries), most)
-			longest := time.Second
-			for i, at := range store.tries[1:] {
-				waited := at.Sub(store.tries[i])
-				require.LessOrEqual(b.t, waited, longest+time.Second, "try %d", i) // the clock is looked at once a second
-				require.GreaterOrEqual(b.t, waited, longest/2, "try %d", i)
-				longest = min(2*longest, 30*time.Second)
-			}
-			store.back()
-			b.pass(30 * time.Second)
-			require.Equal(b.t, 1, countEvents(b.t, store, watchdog.EventHold))
-			tried := len(store.tries)
-			b.pass(time.Hour)
-			require.Len(b.t, store.tries, tried, "nothing waits")
-			store.away()
-			_, err = wd.Hold(context.Background(), "another", approval)
-			require.NoError(b.t, err)
-			synctest.Wait()
-			store.back()
-			b.pass(time.Second)
-			require.Equal(b.t, 2, countEvents(b.t, store, watchdog.EventHold), "it begins again at a second")
-		})
-	})
 	t.Run("whatever it is", func(t *testing.T) {
 		var parent context.Context
 		var end context.CancelFunc
@@ -185,93 +150,6 @@ func TestRetry(t *testing.T) {
 			})
 		}
 	})
-	t.Run("not after Close, which says that it is not recorded", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			wd := b.attach()
-			step, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(b.t, err)
-			store.away()
-			_, err = step.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			synctest.Wait()
-			require.ErrorIs(b.t, wd.Close(), errDiskFull)
-			synctest.Wait()
-			tried := len(store.tries)
-			b.pass(time.Hour)
-			require.Len(b.t, store.tries, tried, "nor for a layer that nobody closed")
-			store.back()
-			require.NoError(b.t, wd.Close())
-			require.NoError(b.t, step.Close())
-			require.Equal(b.t, 1, countEvents(b.t, store, watchdog.EventHold))
-		})
-	})
-	t.Run("and Close waits for a try that is under way no longer than ever", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &triedStore{now: time.Now}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: store, Logger: quiet, RecordTimeout: 10 * time.Second,
-			})
-			require.NoError(t, err)
-			store.away()
-			_, err = wd.Hold(t.Context(), "approval", approval)
-			require.NoError(t, err)
-			synctest.Wait()
-			hang := make(chan struct{})
-			store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
-			time.Sleep(5 * time.Second)
-			synctest.Wait()
-			require.Len(t, store.tries, 2)
-			began := time.Now()
-			require.Error(t, wd.Close())
-			require.LessOrEqual(t, time.Since(began), 20*time.Second)
-			store.set(func(s *triedStore) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventHold))
-		})
-	})
-	t.Run("at polls only with PollOnly", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			store.away()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			store.back()
-			tried := len(store.tries)
-			b.pass(time.Hour)
-			require.Len(b.t, store.tries, tried)
-			b.live(wd)
-			require.Equal(b.t, 1, countEvents(b.t, store, watchdog.EventHold))
-		})
-	})
-	t.Run("on the bubble's own clock, and for a store that cannot be compared", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &triedStore{now: time.Now}
-			store.away()
-			var all []*watchdog.Watchdog
-			for i := range 3 {
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: time.Now()},
-					watchdog.Config{Store: taggedAway{store, []string{"a"}}, Logger: quiet})
-				require.NoError(t, err)
-				_, err = wd.Hold(t.Context(), "approval", approval)
-				require.NoError(t, err)
-				all = append(all, wd)
-			}
-			synctest.Wait()
-			store.back()
-			after(time.Second)
-			require.Equal(t, 3, store.recorded(t, all, watchdog.EventHold))
-			closeAll(t, all)
-		})
-	})
-}
-
-// A taggedAway cannot be compared.
-type taggedAway struct {
-	*triedStore
-	tags []string
 }
 
 // TestRetryTogether protects a store that is away, and one that has just come back, from ten thousand tries at one
@@ -310,68 +188,6 @@ func TestRetryTogether(t *testing.T) {
 			passSeconds(b, 30)
 			require.Equal(b.t, runs, store.recorded(b.t, all, watchdog.EventCancel))
 			require.LessOrEqual(b.t, len(store.tries), 25)
-			closeAll(b.t, all)
-		})
-	})
-	t.Run("one that never answers is not asked again while it does not", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			before := runtime.NumGoroutine()
-			all := lost(b, store, 1000)
-			hang := make(chan struct{})
-			store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
-			passSeconds(b, 600)
-			require.Len(b.t, store.tries, 1)
-			require.LessOrEqual(b.t, runtime.NumGoroutine()-before, 5)
-			store.set(func(s *triedStore) { s.hang = nil })
-			close(hang)
-			passSeconds(b, 30)
-			require.Equal(b.t, 1000, store.recorded(b.t, all, watchdog.EventCancel))
-			closeAll(b.t, all)
-		})
-	})
-	for name, err := range map[string]error{"takes": nil, "refuses": errDiskFull} {
-		t.Run("one that hangs for one run, and "+name+" what another has, is asked for the others", func(t *testing.T) {
-			inRetries(t, func(b *fixture, store *triedStore) {
-				all, hang := lost(b, store, 50), make(chan struct{})
-				store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
-				passSeconds(b, 10)
-				require.Len(b.t, store.tries, 1)
-				b.run.ID = "fresh"
-				fresh := b.attach()
-				store.set(func(s *triedStore) { s.err, s.hang = err, nil })
-				_, cancelErr := fresh.Cancel(noOutput)
-				require.NoError(b.t, cancelErr)
-				store.back()
-				passSeconds(b, 60)
-				require.Equal(b.t, 49, store.recorded(b.t, all, watchdog.EventCancel))
-				close(hang)
-				passSeconds(b, 60)
-				require.Equal(b.t, 51, store.recorded(b.t, append(all, fresh), watchdog.EventCancel))
-				closeAll(b.t, all)
-			})
-		})
-	}
-	t.Run("runs with events that are refused for good keep no other from it, and do not ask all the time", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			all := lost(b, store, 1000)
-			bad := map[string]bool{"s-3": true, "s-500": true, "s-501": true, "s-502": true, "s-999": true}
-			store.set(func(s *triedStore) {
-				s.err, s.refuses = nil, func(e watchdog.Event) bool { return bad[e.AggregateID] }
-			})
-			passSeconds(b, 120)
-			require.Equal(b.t, 1000-len(bad), store.recorded(b.t, all, watchdog.EventCancel))
-			store.set(func(s *triedStore) { s.tries = nil })
-			passSeconds(b, 600)
-			require.LessOrEqual(b.t, len(store.tries), 50*4)
-			b.run.ID = "fresh"
-			fresh := b.attach()
-			store.set(func(s *triedStore) { s.err = errDiskFull })
-			_, err := fresh.Cancel(noOutput)
-			require.NoError(b.t, err)
-			store.set(func(s *triedStore) { s.err = nil })
-			passSeconds(b, 2)
-			require.Equal(b.t, 1, recordedIn(b.t, &store.Memory, []*watchdog.Watchdog{fresh}, watchdog.EventCancel))
-			store.set(func(s *triedStore) { s.refuses = nil })
 			closeAll(b.t, all)
 		})
 	})

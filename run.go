@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
@@ -32,22 +33,15 @@ type Run struct {
 	Continue bool
 }
 
-// check returns the run's flaw at the time now, nil if it has none.
 func (r Run) check(now time.Time) error {
-	switch flaw := textFlaw(r.ID, MaxAggregateID); flaw {
-	case "":
-	case isEmpty:
+	switch flaw, of := record.TextFlaw(r.ID, MaxAggregateID), record.TextFlaw(r.Parent, MaxAggregateID); {
+	case r.ID == "":
 		return fmt.Errorf("%w run ID: it is empty; with a Store the run needs the ID that its session is stored under",
 			ErrInvalid)
-	default:
+	case flaw != "":
 		return fmt.Errorf("%w run ID: it %s", ErrInvalid, flaw)
-	}
-	if r.Parent != "" {
-		if flaw := textFlaw(r.Parent, MaxAggregateID); flaw != "" {
-			return fmt.Errorf("%w run ID: the parent of run %s %s", ErrInvalid, r.ID, flaw)
-		}
-	}
-	switch {
+	case of != "" && r.Parent != "":
+		return fmt.Errorf("%w run ID: the parent of run %s %s", ErrInvalid, r.ID, of)
 	case r.StartedAt.IsZero():
 		return fmt.Errorf("%w start: it is zero; with a Store run %s needs the time at which it was created, "+
 			"kept with its session, or Continue, for the Store to keep it", ErrInvalid, r.ID)

@@ -1,6 +1,9 @@
 package watchdog
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +18,7 @@ import (
 // may count as one at its end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
 	if w != nil {
-		w.r.signal(false)
+		w.r.signal(false, time.Time{})
 	}
 }
 
@@ -24,7 +27,7 @@ func (w *Watchdog) Activity() {
 // have it recorded soon.
 func (w *Watchdog) Progress() {
 	if w != nil {
-		w.r.signal(true)
+		w.r.signal(true, time.Time{})
 	}
 }
 
@@ -43,7 +46,7 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 			continue
 		}
 		fresh := r.digests.Add(digest)
-		r.sign(fresh)
+		r.sign(fresh, time.Time{})
 		if !heeded {
 			first, heeded = fresh, true
 		}
@@ -68,13 +71,7 @@ func (w *Watchdog) classOf(kind string) string {
 	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, eventPrefix) {
 		return ClassIgnored
 	}
-	if class, known := w.r.classes.of[kind]; known {
-		return class
-	}
-	if w.r.classes.unknown == "" {
-		return ClassIgnored
-	}
-	return w.r.classes.unknown
+	return cmp.Or(w.r.classes.of[kind], w.r.classes.unknown, ClassIgnored)
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
@@ -98,36 +95,91 @@ func (w *Watchdog) LastNote() string {
 	return w.r.Node.LastNote()
 }
 
-// signal notes a sign of life, also of the runs around a layer. It never polls, records or waits.
-func (r *run) signal(progress bool) {
+// signal notes a sign of life at a time, zero for now, also of the runs around a layer. It never polls, records or
+// waits.
+func (r *run) signal(progress bool, at time.Time) {
 	for ; r != nil; r = r.around() {
-		r.sign(progress)
+		r.sign(progress, at)
 	}
 }
 
 // sign notes a sign of life of this run alone. A limit that begins at the first sign is nearer than what the timer is
 // set for, so that the first sign sets the timer. So does the first one after the last rung of a ladder, and the first
 // progress after a directive, which has to be recorded before the process is killed.
-func (r *run) sign(progress bool) {
-	pulse := r.Node.Pulse.Load()
-	switch {
+func (r *run) sign(progress bool, at time.Time) {
+	switch pulse := r.Node.Pulse.Load(); {
 	case pulse == nil:
-	case r.Tree.Clock != nil || r.Tree.Trace != nil:
-		r.signLocked(progress)
-	default:
-		r.signAt(pulse, progress, r.Tree.Since())
-	}
-}
-
-// signAt is sign on the machine's clock, at a time since its base.
-func (r *run) signAt(pulse *machine.Pulse, progress bool, now time.Duration) {
-	if pulse.At(progress, r.limits.FromFirstSign, now) {
+	case r.Tree.Clock != nil || r.Tree.Trace != nil: // a clock of the host's, or a trace, of which it is told here
+		k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
+		k.DoAll(r.Tree)
+	case pulse.At(progress, r.limits.FromFirstSign, r.since(at)):
 		r.Step(&machine.Input{Kind: machine.Awaited})
 	}
 }
 
-// signLocked is sign on a clock of the host's, or with a trace, of which the host is told here.
-func (r *run) signLocked(progress bool) {
-	k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
-	k.DoAll(r.Tree)
+func (r *run) since(at time.Time) time.Duration {
+	if at.IsZero() {
+		return r.Tree.Since()
+	}
+	return r.Tree.SinceAt(at)
+}
+
+// The classes: what an event of the host's own means to the watchdog.
+const (
+	// ClassMaterial events are progress.
+	ClassMaterial = "material"
+	// ClassActivity events are activity.
+	ClassActivity = "activity"
+	// ClassIgnored events are no signal.
+	ClassIgnored = "ignored"
+)
+
+// Kinds classify the host's own kinds of event, once, so that its event stream can be fed to [Watchdog.Observe] and no
+// method need be called by hand. The zero value ignores every kind.
+type Kinds struct {
+	// Material, Activity and Ignored are the kinds of each class, by their exact names.
+	Material, Activity, Ignored []string
+	// Unknown is the class of every other kind. Empty means [ClassIgnored].
+	Unknown string
+}
+
+// classes are the kinds as they are looked up, nil where all are ignored.
+type classes struct {
+	of      map[string]string
+	unknown string
+}
+
+func (k Kinds) classes() (*classes, error) {
+	if len(k.Material)+len(k.Activity)+len(k.Ignored) == 0 && k.Unknown == "" {
+		return nil, nil
+	}
+	c := &classes{map[string]string{}, k.Unknown}
+	for _, set := range []struct {
+		class string
+		kinds []string
+	}{{ClassMaterial, k.Material}, {ClassActivity, k.Activity}, {ClassIgnored, k.Ignored}} {
+		for _, kind := range set.kinds {
+			if err := c.add(kind, set.class); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !slices.Contains([]string{"", ClassMaterial, ClassActivity, ClassIgnored}, k.Unknown) {
+		return nil, fmt.Errorf("%w event kinds: Unknown is %q; use %s, %s or %s", ErrInvalid, k.Unknown, ClassMaterial,
+			ClassActivity, ClassIgnored)
+	}
+	return c, nil
+}
+
+func (c *classes) add(kind string, class string) error {
+	switch before, twice := c.of[kind]; {
+	case strings.TrimSpace(kind) == "":
+		return fmt.Errorf("%w event kinds: an empty kind is %s", ErrInvalid, class)
+	case strings.HasPrefix(kind, eventPrefix):
+		return fmt.Errorf("%w event kinds: %s is the watchdog's own and never a signal", ErrInvalid, kind)
+	case twice:
+		return fmt.Errorf("%w event kinds: %s is %s and %s", ErrInvalid, kind, before, class)
+	}
+	c.of[kind] = class
+	return nil
 }

@@ -3,11 +3,13 @@ package watchdog_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +26,16 @@ func inBubble(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog
 		require.NoError(t, err)
 		defer wd.Close()
 		test(wd, store)
+	})
+}
+
+// runBubble is inBubble for one case of a test.
+func runBubble(
+	t *testing.T, name string, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore),
+) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) { test(t, wd, store) })
 	})
 }
 
@@ -53,96 +65,45 @@ const minute = time.Minute
 
 func TestIdle(t *testing.T) {
 	idle := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute}}
-	t.Run("a run that gives no sign of life ends, one nanosecond after the limit", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, store *flakyStore) {
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			require.Equal(t, 10*minute, requireStop(t, wd, watchdog.IdleExceeded).Budget)
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
-		})
+	runBubble(t, "a run that gives no sign of life ends, one nanosecond after the limit", idle, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(1)
+		require.Equal(t, 10*minute, requireStop(t, wd, watchdog.IdleExceeded).Budget)
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
 	})
-	t.Run("activity begins it anew, without a timer for each", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for range 100 {
-				after(9 * time.Second)
-				watchdog.FromContext(wd.Context()).Activity()
-			}
-			requireRunning(t, wd)
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "activity begins it anew, without a timer for each", idle, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for range 100 {
+			after(9 * time.Second)
+			watchdog.FromContext(wd.Context()).Activity()
+		}
+		requireRunning(t, wd)
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
-	t.Run("signs within a millisecond of the first never make it fire early", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			wd.Activity()
-			after(900 * time.Microsecond)
-			wd.Activity()
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(100 * time.Microsecond)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "signs within a millisecond of the first never make it fire early", idle, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		wd.Activity()
+		after(900 * time.Microsecond)
+		wd.Activity()
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(100 * time.Microsecond)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
-	t.Run("it may begin at the first sign of life", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, FromFirstSign: true}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(time.Hour)
-			wd.Activity()
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
-	})
-	t.Run("with a limit of its own for a run that never gives one", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, FromFirstSign: true, FirstSign: time.Hour}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(time.Hour)
-			requireRunning(t, wd)
-			after(1)
-			require.Equal(t, time.Hour, requireStop(t, wd, watchdog.IdleExceeded).Budget)
-		})
-	})
-	t.Run("what happened before the attach is neither silence nor activity", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = 10 * minute
-			b.pass(3 * time.Hour)
-			wd := b.attach()
-			b.pass(10 * minute)
-			b.live(wd)
-			b.pass(1)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
-		})
-	})
-	t.Run("signals on a clock of the host's are heeded too", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = 10 * minute
-			wd := b.attach()
-			b.pass(6 * minute)
-			wd.Activity()
-			b.pass(10 * minute)
-			b.live(wd)
-			b.pass(1)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
-		})
-	})
-	t.Run("signals to a run without such a limit, to one that has ended and to none at all do nothing", func(t *testing.T) {
-		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, w := range []*watchdog.Watchdog{wd, watchdog.FromContext(context.Background())} {
-				w.Activity()
-				w.Progress()
-				require.True(t, w.ProgressDigest("d"))
-				w.Note("n")
-				w.Observe("k")
-			}
-			require.NoError(t, wd.Close())
-			wd.Activity()
-		})
+	runBubble(t, "signals to a run without such a limit, to one that has ended and to none at all do nothing", watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, w := range []*watchdog.Watchdog{wd, watchdog.FromContext(context.Background())} {
+			w.Activity()
+			w.Progress()
+			require.True(t, w.ProgressDigest("d"))
+			w.Note("n")
+			w.Observe("k")
+		}
+		require.NoError(t, wd.Close())
+		wd.Activity()
 	})
 }
 
@@ -154,38 +115,26 @@ func TestNoProgress(t *testing.T) {
 			beat()
 		}
 	}
-	t.Run("a heartbeat does not keep a run alive past it", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			heartbeats(wd, 10*minute, wd.Activity)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.NoProgressExceeded)
-		})
+	runBubble(t, "a heartbeat does not keep a run alive past it", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		heartbeats(wd, 10*minute, wd.Activity)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.NoProgressExceeded)
 	})
-	t.Run("progress begins it anew, and is activity", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			heartbeats(wd, time.Hour, wd.Progress)
-			requireRunning(t, wd)
+	runBubble(t, "a status that flaps between two values is not progress", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		i := 0
+		heartbeats(wd, 12*minute, func() {
+			i++
+			require.Equal(t, i <= 2, wd.ProgressDigest([]string{"red", "green"}[i%2]))
 		})
+		requireStop(t, wd, watchdog.NoProgressExceeded)
 	})
-	t.Run("a status that flaps between two values is not progress", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			i := 0
-			heartbeats(wd, 12*minute, func() {
-				i++
-				require.Equal(t, i <= 2, wd.ProgressDigest([]string{"red", "green"}[i%2]))
-			})
-			requireStop(t, wd, watchdog.NoProgressExceeded)
-		})
-	})
-	t.Run("the memory for digests is bounded: the oldest are forgotten", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for i := range 1025 {
-				require.True(t, wd.ProgressDigest(fmt.Sprint(i)))
-			}
-			require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
-			require.True(t, wd.ProgressDigest("0"))
-		})
+	runBubble(t, "the memory for digests is bounded: the oldest are forgotten", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for i := range 1025 {
+			require.True(t, wd.ProgressDigest(fmt.Sprint(i)))
+		}
+		require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
+		require.True(t, wd.ProgressDigest("0"))
 	})
 }
 
@@ -203,49 +152,22 @@ func TestSafety(t *testing.T) {
 			requireStop(t, wd, watchdog.SafetyExceeded)
 		})
 	})
-	t.Run("it is measured from the attach", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Safety = time.Hour
-			require.NoError(t, b.attach().Close())
-			b.pass(2 * time.Hour)
-			wd := b.attach()
-			b.pass(time.Hour)
-			b.live(wd)
-			b.pass(1)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.SafetyExceeded)
-		})
-	})
-}
-
-func TestFirstExceededIsNamed(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.PollOnly = true
-		b.cfg.Budget = watchdog.Budget{WallClock: 3 * time.Hour, Idle: 2 * time.Hour, NoProgress: time.Hour, Safety: 90 * minute}
-		wd := b.attach()
-		b.pass(5 * time.Hour)
-		reason, _ := wd.Fired()
-		require.Equal(t, watchdog.NoProgressExceeded, reason)
-	})
 }
 
 func TestNote(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute}}
-	t.Run("the last one stands in the stop, its error and its event", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			wd.Note("plan")
-			wd.Note("tool: grep")
-			after(2 * minute)
-			stop := requireStop(t, wd, watchdog.IdleExceeded)
-			require.Equal(t, "tool: grep", stop.Note)
-			require.ErrorContains(t, stop, "tool: grep")
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
-		})
+	runBubble(t, "the last one stands in the stop, its error and its event", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		wd.Note("plan")
+		wd.Note("tool: grep")
+		after(2 * minute)
+		stop := requireStop(t, wd, watchdog.IdleExceeded)
+		require.Equal(t, "tool: grep", stop.Note)
+		require.ErrorContains(t, stop, "tool: grep")
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
 	})
-	t.Run("it is kept short and on one line", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
-			require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
-		})
+	runBubble(t, "it is kept short and on one line", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
+		require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
 	})
 }
 
@@ -280,4 +202,96 @@ func payloads(t *testing.T, store watchdog.EventStore, kind string) (all string)
 		}
 	}
 	return all
+}
+
+func TestLongNote(t *testing.T) {
+	for _, c := range []struct{ name, noted, want string }{
+		{"is kept as it is", "read_file", "read_file"},
+		{"has spaces for control characters", "a\nb\x00c", "a b c"},
+		{"has one mark for a stretch of invalid UTF-8", "a\xff\xfe\xfdb", "a\uFFFDb"},
+		{"keeps 200 characters, however long each is", strings.Repeat("𝄞", 300), strings.Repeat("𝄞", 200)},
+		{"keeps what the first KiB says", strings.Repeat("\xff", 1020) + "abcdef", "\uFFFDabcd"},
+		{"does not cut a character in two", strings.Repeat("\xff", 1022) + "𝄞", "\uFFFD"},
+		{"keeps a mark that the host wrote", "a\uFFFD", "a\uFFFD"},
+	} {
+		runBubble(t, c.name, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			wd.Note(c.noted)
+			require.Equal(t, c.want, wd.LastNote())
+			require.True(t, utf8.ValidString(wd.LastNote()))
+		})
+	}
+	t.Run("costs the same however long it is", func(t *testing.T) {
+		long := strings.Repeat("\xff", 64<<20)
+		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			wd.Note(long)
+			runtime.ReadMemStats(&after)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+		})
+	})
+}
+
+func TestManyWarnings(t *testing.T) {
+	fractions := func(n int) (all []float64) {
+		for i := range n {
+			all = append(all, float64(i+1)/float64(n+1))
+		}
+		return all
+	}
+	require.NoError(t, watchdog.Budget{WallClock: time.Hour, WarnAt: fractions(100)}.Validate())
+	err := watchdog.Budget{WallClock: time.Hour, WarnAt: fractions(101)}.Validate()
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	require.ErrorContains(t, err, "WarnAt has 101 fractions; use at most 100")
+}
+
+func TestObserve(t *testing.T) {
+	kinds := watchdog.Kinds{Material: []string{"step.done"}, Activity: []string{"token"}, Ignored: []string{"metrics"}}
+	cfg := watchdog.Config{Kinds: kinds, Budget: watchdog.Budget{Idle: minute, NoProgress: 10 * minute}}
+	feed := func(wd *watchdog.Watchdog, kind string, d time.Duration) {
+		for ; d > 0; d -= 30 * time.Second {
+			after(30 * time.Second)
+			wd.Observe(kind)
+		}
+	}
+	runBubble(t, "material kinds are progress, active ones activity, ignored ones nothing", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		feed(wd, "step.done", time.Hour)
+		requireRunning(t, wd)
+		feed(wd, "token", 8*minute)
+		requireRunning(t, wd)
+		require.Equal(t, watchdog.ClassIgnored, wd.Observe("metrics"))
+		after(minute + 1)
+		requireStop(t, wd, watchdog.IdleExceeded)
+	})
+	t.Run("unknown kinds get what the host chose", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, watchdog.ClassIgnored, wd.Observe("other"))
+		})
+		chosen := cfg
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
+		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, watchdog.ClassMaterial, wd.Observe("other"))
+		})
+	})
+	t.Run("the watchdog's own events are never a signal", func(t *testing.T) {
+		chosen := cfg
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
+		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			feed(wd, watchdog.EventWarning, 2*minute)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("kinds that contradict each other are refused", func(t *testing.T) {
+		for name, kinds := range map[string]watchdog.Kinds{
+			"twice":                {Material: []string{"a"}, Ignored: []string{"a"}},
+			"empty":                {Material: []string{" "}},
+			"its own":              {Activity: []string{watchdog.EventWait}},
+			"a class that is none": {Unknown: "loud"},
+		} {
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: &watchdog.Memory{}, Kinds: kinds,
+			})
+			require.ErrorIs(t, err, watchdog.ErrInvalid, name)
+		}
+	})
 }

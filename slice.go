@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -79,10 +80,10 @@ type SpendStore interface {
 
 // Validate returns an error that wraps [ErrInvalid] and names the field that a slice cannot have.
 func (s Slice) Validate() error {
-	if flaw := textFlaw(s.ID, MaxEventID); flaw != "" {
+	if flaw := record.TextFlaw(s.ID, MaxEventID); flaw != "" {
 		return fmt.Errorf("%w slice: its ID %s", ErrInvalid, flaw)
 	}
-	if flaw := textFlaw(s.Scope, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(s.Scope, MaxAggregateID); flaw != "" {
 		return fmt.Errorf("%w slice %s: its Scope %s", ErrInvalid, s.ID, flaw)
 	}
 	if flaw := currencyFlaw(s.Currency); flaw != "" {
@@ -112,7 +113,7 @@ func (p Period) check(zone string) error {
 
 // currencyFlaw says what is wrong with a currency, or nothing. None is fine: money is not limited then.
 func currencyFlaw(currency string) string {
-	if len(currency) > 16 || textFlaw(currency, 16) != "" && currency != "" {
+	if len(currency) > 16 || record.TextFlaw(currency, 16) != "" && currency != "" {
 		return fmt.Sprintf("is %q; use a short code such as EUR", currency)
 	}
 	return ""

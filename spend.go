@@ -1,12 +1,14 @@
 package watchdog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -32,14 +34,12 @@ type Spend struct {
 	WarnAt []float64
 }
 
-// A countedLimit is one limit of a Spend.
 type countedLimit struct {
 	kind         verdict.Kind
 	tool         string
 	max, reserve int64
 }
 
-// listed returns the limits that are on and off.
 func (s *Spend) listed() iter.Seq[countedLimit] {
 	return func(yield func(countedLimit) bool) {
 		for _, l := range [...]countedLimit{
@@ -79,7 +79,7 @@ func (s *Spend) check() error {
 		}
 	}
 	for tool := range s.Tools {
-		if flaw := textFlaw(tool, MaxAggregateID); flaw != "" {
+		if flaw := record.TextFlaw(tool, MaxAggregateID); flaw != "" {
 			return fmt.Errorf("%w budget: a name in Spend.Tools %s", ErrInvalid, flaw)
 		}
 	}
@@ -95,7 +95,6 @@ func (s *Spend) check() error {
 	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
 }
 
-// name is that of its field.
 func (l countedLimit) name() string {
 	if l.tool != "" {
 		return "Tools"
@@ -103,7 +102,6 @@ func (l countedLimit) name() string {
 	return l.kind.Field()
 }
 
-// field is how errors name the limit.
 func (l countedLimit) field() string {
 	if l.tool != "" {
 		return fmt.Sprintf("Spend.Tools[%q]", l.tool)
@@ -130,16 +128,12 @@ func (l countedLimit) check() error {
 
 // limitOf is the number of a limit whose default is none.
 func limitOf(limit int64) int64 {
-	switch limit {
-	case 0:
-		return NoLimit
-	case None:
+	if limit == None {
 		return 0
 	}
-	return limit
+	return cmp.Or(limit, NoLimit)
 }
 
-// isZero reports whether nothing is set.
 func (s *Spend) isZero() bool {
 	numbers := s.InputTokens | s.OutputTokens | s.Tokens | s.CallInput | s.Requests | s.Turns | s.ToolCalls | s.Errors |
 		s.Retries
@@ -161,10 +155,7 @@ func (s *Spend) none() bool {
 
 // limits are those that are on, as the decision takes them, of a scope or the run's own.
 func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
-	warnAt := defaultWarnAt
-	if s.WarnAt != nil {
-		warnAt = inOrder(s.WarnAt)
-	}
+	warnAt := inOrder(s.WarnAt)
 	for l := range s.listed() {
 		limit := limitOf(l.max)
 		if limit == NoLimit {
@@ -214,11 +205,11 @@ func checkScopes(scopes []SharedSpend) error {
 }
 
 func (s *SharedSpend) check() error {
-	if flaw := textFlaw(s.Scope, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(s.Scope, MaxAggregateID); flaw != "" {
 		return fmt.Errorf("%w config: the name of a scope %s", ErrInvalid, flaw)
 	}
 	for tool := range s.Spend.Tools {
-		if flaw := textFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
+		if flaw := record.TextFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
 			return fmt.Errorf("%w config: scope %q with the name of its tool %s", ErrInvalid, s.Scope, flaw)
 		}
 	}
@@ -235,12 +226,12 @@ func (s *SharedSpend) check() error {
 	return nil
 }
 
-// isKept reports whether a limit adds up, so that a store has to keep it.
-func (s *Spend) isKept() bool {
-	for _, l := range s.limits("") {
-		if l.Kind < verdict.KindCallInput {
-			return true
+// toolsOf are the tools that the limits are of which add up, each once; the empty one is all.
+func toolsOf(limits []verdict.CountLimit) (tools []string) {
+	for _, l := range limits {
+		if l.Kind < verdict.KindCallInput && !slices.Contains(tools, l.Tool) {
+			tools = append(tools, l.Tool)
 		}
 	}
-	return false
+	return tools
 }

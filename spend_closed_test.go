@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"crypto/rand"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -18,61 +19,55 @@ import (
 func TestSpendClosed(t *testing.T) {
 	t.Run("a call that began before the end is not admitted after it", func(t *testing.T) {
 		for name, scopes := range map[string][]watchdog.SharedSpend{"of a run alone": nil, "of a scope": teamOf(640)} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithCancel(context.Background())
-					defer cancel()
-					parent := &askedParent{Context: ctx}
-					wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{
-						Logger: quiet, PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
-						Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 640, WarnAt: []float64{}}},
-					})
-					require.NoError(t, err)
-					parent.asked = func() { // whether it has ended, after the run was asked
-						parent.asked = nil
-						require.NoError(t, wd.Close())
-					}
-					_, err = wd.Admit(context.Background(), "", requests(1))
-					require.Nil(t, parent.asked)
-					require.ErrorIs(t, err, watchdog.ErrEnded)
-					for _, u := range wd.Usage() {
-						require.Zero(t, u.Admitted, u)
-					}
+			runSynced(t, name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				parent := &askedParent{Context: ctx}
+				wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{
+					Logger: quiet, PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
+					Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 640, WarnAt: []float64{}}},
 				})
+				require.NoError(t, err)
+				parent.asked = func() { // whether it has ended, after the run was asked
+					parent.asked = nil
+					require.NoError(t, wd.Close())
+				}
+				_, err = wd.Admit(context.Background(), "", requests(1))
+				require.Nil(t, parent.asked)
+				require.ErrorIs(t, err, watchdog.ErrEnded)
+				for _, u := range wd.Usage() {
+					require.Zero(t, u.Admitted, u)
+				}
 			})
 		}
 	})
-	t.Run("Usage tells after the end what was used", func(t *testing.T) {
-		inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			spend := watchdog.Spend{Requests: 640, WarnAt: []float64{}}
-			wd := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
-			require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
-			require.NoError(t, wd.Close())
-			again := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
-			require.NoError(t, admit(t, again, requests(2)).Settle(requests(2)))
-			before := again.Usage()
-			require.NoError(t, again.Close())
-			require.Equal(t, before, again.Usage())
-			require.EqualValues(t, 9, before[0].Used, "of the run, with what it used before the restart")
-			require.EqualValues(t, 9, before[1].Used, "of the scope")
-		})
+	runSpend(t, "Usage tells after the end what was used", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+		spend := watchdog.Spend{Requests: 640, WarnAt: []float64{}}
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
+		require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
+		require.NoError(t, wd.Close())
+		again := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
+		require.NoError(t, admit(t, again, requests(2)).Settle(requests(2)))
+		before := again.Usage()
+		require.NoError(t, again.Close())
+		require.Equal(t, before, again.Usage())
+		require.EqualValues(t, 9, before[0].Used, "of the run, with what it used before the restart")
+		require.EqualValues(t, 9, before[1].Used, "of the scope")
 	})
-	t.Run("what is settled before the rest is given back goes back with it", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			scopes := append(hourlyTeam(6400), hourlyTeam(6400)...)
-			scopes[0].Scope = "given back first"
-			wd := attach("s-1", watchdog.Config{Scopes: scopes})
-			c := admit(t, wd, requests(50))
-			hang := make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang = hang })
-			go wd.Close()
-			synctest.Wait()
-			require.NoError(t, c.Settle(requests(10)))
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			require.EqualValues(t, 10, store.chargedInHour(t))
-		})
+	runSpend(t, "what is settled before the rest is given back goes back with it", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		scopes := append(hourlyTeam(6400), hourlyTeam(6400)...)
+		scopes[0].Scope = "given back first"
+		wd := attach("s-1", watchdog.Config{Scopes: scopes})
+		c := admit(t, wd, requests(50))
+		hang := make(chan struct{})
+		store.set(func(s *hangingSpend) { s.hang = hang })
+		go wd.Close()
+		synctest.Wait()
+		require.NoError(t, c.Settle(requests(10)))
+		store.set(func(s *hangingSpend) { s.hang = nil })
+		close(hang)
+		synctest.Wait()
+		require.EqualValues(t, 10, store.chargedInHour(t))
 	})
 }
 
@@ -134,4 +129,110 @@ func TestClosedLayerIsForgotten(t *testing.T) {
 				10*time.Second, time.Millisecond, "the session is looked at all the same")
 		})
 	}
+}
+
+// TestKeys protects calls that are made again: their keys are those of one run in one process, and where they are not
+// known any more a call is charged again, so that no limit is overspent.
+func TestKeys(t *testing.T) {
+	admitAs := func(t *testing.T, wd *watchdog.Watchdog, key string) watchdog.Charge {
+		t.Helper()
+		c, err := wd.Admit(context.Background(), key, requests(3))
+		require.NoError(t, err)
+		return c
+	}
+	limits := watchdog.Budget{Spend: watchdog.Spend{Requests: 100, WarnAt: []float64{}}}
+	admitted := func(wd *watchdog.Watchdog) int64 { u := wd.Usage()[0]; return u.Used + u.Admitted }
+	runFixture(t, "in a run, its layers and a layer that begins again", func(f *fixture) {
+		f.cfg.Budget = limits
+		wd := f.attach()
+		first := admitAs(f.t, wd, "k")
+		require.Equal(f.t, first, admitAs(f.t, wd, "k"))
+		require.EqualValues(f.t, 3, admitted(wd))
+		for begun := range int64(3) {
+			layer, err := wd.Layer("in", limits)
+			require.NoError(f.t, err)
+			c := admitAs(f.t, layer, "k")
+			require.Equal(f.t, c, admitAs(f.t, layer, "k"))
+			require.EqualValues(f.t, 3, admitted(layer), "the layer's own")
+			require.Equal(f.t, 3+3*(begun+1), admitted(wd), "each time that it begins")
+			require.Equal(f.t, first, admitAs(f.t, wd, "k"))
+			require.NoError(f.t, c.Settle(requests(3)))
+			require.Equal(f.t, c, admitAs(f.t, layer, "k"), "after it was settled")
+			require.NoError(f.t, layer.Close())
+		}
+	})
+	t.Run("not after a restart, with a store", func(t *testing.T) {
+		for name, end := range map[string]func(c watchdog.Charge) error{
+			"settled": func(c watchdog.Charge) error { return c.Settle(requests(3)) },
+			"open":    func(watchdog.Charge) error { return nil },
+		} {
+			runFixture(t, name, func(f *fixture) {
+				f.cfg.Budget = limits
+				wd := f.attach()
+				require.NoError(f.t, end(admitAs(f.t, wd, "k")))
+				require.NoError(f.t, wd.Close())
+				again := f.attach()
+				admitAs(f.t, again, "k")
+				require.EqualValues(f.t, 6, admitted(again), "charged again, and not less")
+			})
+		}
+	})
+}
+
+// hourlyTeam is a scope of requests an hour.
+func hourlyTeam(limit int64) []watchdog.SharedSpend {
+	scopes := teamOf(limit)
+	scopes[0].Period = watchdog.PeriodHour
+	return scopes
+}
+
+// chargedInHour is what the scope is charged with in the hour that is now.
+func (s *hangingSpend) chargedInHour(t *testing.T) int64 {
+	t.Helper()
+	slice := watchdog.Slice{ID: rand.Text(), Scope: "team", Period: watchdog.PeriodHour}
+	g, err := s.memory.Take(context.Background(), slice)
+	require.NoError(t, err)
+	return g.Charged.Requests
+}
+
+// A forgetfulSpend carries out what it is asked and can lose its answers.
+type forgetfulSpend struct {
+	*hangingSpend
+	loses bool
+}
+
+func (s *forgetfulSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	g, err := s.hangingSpend.Take(ctx, slice)
+	if s.loses {
+		return watchdog.Grant{}, errDiskFull
+	}
+	return g, err
+}
+
+// TestSpendWindow protects a window from what was taken in the one before.
+func TestSpendWindow(t *testing.T) {
+	forever := watchdog.Budget{WallClock: watchdog.NoLimit}
+	runSpend(t, "a call draws on nothing of a window that is over, also if it is the first to see that", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(6400), Budget: forever})
+		admit(t, wd, requests(40)) // of a slice of 100
+		time.Sleep(time.Hour)
+		require.Zero(t, store.chargedInHour(t))
+		admit(t, wd, requests(40))
+		require.EqualValues(t, 100, store.chargedInHour(t))
+	})
+	runSpend(t, "what is owed is not paid with a slice of the hour before, whose answer was lost", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		lossy := &forgetfulSpend{hangingSpend: store}
+		wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(640), Budget: forever, SpendStore: lossy})
+		open := admit(t, wd, requests(0))
+		lossy.loses = true
+		_, err := wd.Admit(context.Background(), "", requests(20))
+		require.ErrorIs(t, err, errDiskFull)
+		require.EqualValues(t, 20, store.chargedInHour(t), "the first slice and the one whose answer was lost")
+		lossy.loses = false
+		time.Sleep(time.Hour)
+		require.Zero(t, wd.Usage()[0].Used, "of the new hour")
+		require.NoError(t, open.Settle(requests(30)))
+		synctest.Wait()
+		require.EqualValues(t, 30, store.chargedInHour(t))
+	})
 }

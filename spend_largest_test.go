@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestSpendLargest protects a run that is only observed, and who shares a limit with it, from the largest amounts: what
@@ -50,23 +52,21 @@ func TestSpendLargest(t *testing.T) {
 			require.Zero(t, u.Used, u)
 		}
 	})
-	t.Run("of a scope whose store hangs", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := watchdog.Config{Scopes: teamOf(1000)}
-			counts := attach("s-1", cfg)
-			cfg.ObserveOnly = true
-			observed := attach("s-2", cfg)
-			hang := make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang = hang })
-			first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
-			require.NoError(t, first.Void())
-			require.NoError(t, second.Void())
-			requireNoneAdmitted(t, observed)
-			_, err := counts.Admit(context.Background(), "", requests(2000))
-			require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			close(hang)
-		})
+	runSpend(t, "of a scope whose store hangs", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		cfg := watchdog.Config{Scopes: teamOf(1000)}
+		counts := attach("s-1", cfg)
+		cfg.ObserveOnly = true
+		observed := attach("s-2", cfg)
+		hang := make(chan struct{})
+		store.set(func(s *hangingSpend) { s.hang = hang })
+		first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
+		require.NoError(t, first.Void())
+		require.NoError(t, second.Void())
+		requireNoneAdmitted(t, observed)
+		_, err := counts.Admit(context.Background(), "", requests(2000))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
+		store.set(func(s *hangingSpend) { s.hang = nil })
+		close(hang)
 	})
 }
 
@@ -77,21 +77,19 @@ func TestSpendLargestGivenBack(t *testing.T) {
 		"voided":  watchdog.Charge.Void,
 		"settled": func(c watchdog.Charge) error { return c.Settle(requests(0)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-				cfg := watchdog.Config{Scopes: teamOf(1000)}
-				counts := attach("s-1", cfg)
-				require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
-				require.NoError(t, counts.Close())
-				cfg.ObserveOnly = true
-				observed := attach("s-2", cfg)
-				for range 3 {
-					require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
-				}
-				synctest.Wait()
-				require.NoError(t, observed.Close())
-				require.EqualValues(t, 7, store.charged(t, "team").Requests)
-			})
+		runSpend(t, name, func(t *testing.T, store *hangingSpend, attach attachRun) {
+			cfg := watchdog.Config{Scopes: teamOf(1000)}
+			counts := attach("s-1", cfg)
+			require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
+			require.NoError(t, counts.Close())
+			cfg.ObserveOnly = true
+			observed := attach("s-2", cfg)
+			for range 3 {
+				require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
+			}
+			synctest.Wait()
+			require.NoError(t, observed.Close())
+			require.EqualValues(t, 7, store.charged(t, "team").Requests)
 		})
 	}
 }
@@ -144,5 +142,41 @@ func TestSettleOfTool(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAdmitAllocates protects a host that admits each call from garbage: without a key there is none.
+func TestAdmitAllocates(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	ctx := context.Background()
+	limits := watchdog.Budget{Spend: watchdog.Spend{
+		InputTokens: 1 << 60, Requests: 1 << 60, Tools: map[string]int64{"rm": 1 << 60}, Cost: euros(1 << 60),
+	}}
+	most := watchdog.Amount{InputTokens: 10, Requests: 1, ToolCalls: 1, Tool: "rm", Cost: euros(3), Result: watchdog.ResultOK}
+	for name, cfg := range map[string]watchdog.Config{
+		"in memory":  {Budget: limits, Logger: quiet},
+		"on a store": {Budget: limits, Logger: quiet, SpendStore: &watchdog.Memory{}, Scopes: teamOf(1 << 60)},
+	} {
+		session, err := watchdog.New(ctx, watchdog.Run{}, cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { session.Close() })
+		wd := session
+		for layers := range 3 {
+			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
+				require.Zero(t, testing.AllocsPerRun(1000, func() {
+					c, err := wd.Admit(ctx, "", most)
+					if err == nil {
+						err = c.Settle(most)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}))
+			})
+			wd, err = wd.Layer("l", limits)
+			require.NoError(t, err)
+		}
 	}
 }

@@ -40,38 +40,36 @@ func spendCalls(wd *watchdog.Watchdog, n int64) map[string]func() {
 // for others to wait for.
 func TestSpendNeverWaits(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, spend := &flakyStore{}, &hangingSpend{}
-				cfg := watchdog.Config{
-					Store: store, SpendStore: spend, Logger: quiet, PollOnly: pollOnly, Scopes: teamOf(64_000),
-					Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000, WarnAt: []float64{}}},
-				}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				defer wd.Close()
-				layer, err := wd.Layer("in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
-				require.NoError(t, err)
-				hang := make(chan struct{})
-				store.set(func(s *flakyStore) { s.hang = hang })
-				spend.set(func(s *hangingSpend) { s.hang = hang })
-				if !pollOnly { // a slice is being taken, and a call waits for it
-					go func() { _, _ = layer.Admit(context.Background(), "", requests(2000)) }()
-					synctest.Wait()
-				}
-				began := time.Now()
-				for range 3 {
-					for what, call := range spendCalls(layer, 1) {
-						call()
-						require.Zero(t, time.Since(began), what)
-					}
-				}
-				require.Positive(t, wd.Usage()[0].Used)
-				store.set(func(s *flakyStore) { s.hang = nil })
-				spend.set(func(s *hangingSpend) { s.hang = nil })
-				close(hang)
+		runSynced(t, name, func(t *testing.T) {
+			store, spend := &flakyStore{}, &hangingSpend{}
+			cfg := watchdog.Config{
+				Store: store, SpendStore: spend, Logger: quiet, PollOnly: pollOnly, Scopes: teamOf(64_000),
+				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000, WarnAt: []float64{}}},
+			}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			layer, err := wd.Layer("in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
+			require.NoError(t, err)
+			hang := make(chan struct{})
+			store.set(func(s *flakyStore) { s.hang = hang })
+			spend.set(func(s *hangingSpend) { s.hang = hang })
+			if !pollOnly { // a slice is being taken, and a call waits for it
+				go func() { _, _ = layer.Admit(context.Background(), "", requests(2000)) }()
 				synctest.Wait()
-			})
+			}
+			began := time.Now()
+			for range 3 {
+				for what, call := range spendCalls(layer, 1) {
+					call()
+					require.Zero(t, time.Since(began), what)
+				}
+			}
+			require.Positive(t, wd.Usage()[0].Used)
+			store.set(func(s *flakyStore) { s.hang = nil })
+			spend.set(func(s *hangingSpend) { s.hang = nil })
+			close(hang)
+			synctest.Wait()
 		})
 	}
 }
@@ -141,54 +139,52 @@ func (s *probedStore) Return(ctx context.Context, id string, unused watchdog.Tot
 // that is held makes the bubble stand still.
 func TestSpendLocks(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &probe{seen: map[string]int{}, busy: map[string]bool{}}
-				store := &probedStore{t: t, p: p}
-				retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
-				var log bytes.Buffer
-				cfg := watchdog.Config{
-					Store: store, SpendStore: store, PollOnly: pollOnly, Scopes: hourlyTeam(640),
-					Logger:    slog.New(probedLog{slog.NewTextHandler(&log, nil), t, p}),
-					OnWarning: func(watchdog.Warning) { p.at(t, "OnWarning") },
-					OnSignal:  func(watchdog.Signal) { p.at(t, "OnSignal") },
-					Budget: watchdog.Budget{
-						WallClock: watchdog.NoLimit,
-						Spend:     watchdog.Spend{Requests: 640, WarnAt: []float64{0.5}, Reserve: watchdog.Totals{Requests: 5}},
-						Ladders:   watchdog.Ladders{Requests: retry, Loop: retry},
-					},
-				}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				wd.Subscribe(func(watchdog.Directive) { p.at(t, "Subscribe") })
-				p.mu.Lock()
-				p.wd = wd
-				p.mu.Unlock()
+		runSynced(t, name, func(t *testing.T) {
+			p := &probe{seen: map[string]int{}, busy: map[string]bool{}}
+			store := &probedStore{t: t, p: p}
+			retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
+			var log bytes.Buffer
+			cfg := watchdog.Config{
+				Store: store, SpendStore: store, PollOnly: pollOnly, Scopes: hourlyTeam(640),
+				Logger:    slog.New(probedLog{slog.NewTextHandler(&log, nil), t, p}),
+				OnWarning: func(watchdog.Warning) { p.at(t, "OnWarning") },
+				OnSignal:  func(watchdog.Signal) { p.at(t, "OnSignal") },
+				Budget: watchdog.Budget{
+					WallClock: watchdog.NoLimit,
+					Spend:     watchdog.Spend{Requests: 640, WarnAt: []float64{0.5}, Reserve: watchdog.Totals{Requests: 5}},
+					Ladders:   watchdog.Ladders{Requests: retry, Loop: retry},
+				},
+			}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			wd.Subscribe(func(watchdog.Directive) { p.at(t, "Subscribe") })
+			p.mu.Lock()
+			p.wd = wd
+			p.mu.Unlock()
 
-				require.NoError(t, admit(t, wd, requests(50)).Settle(requests(400))) // owes, warns
-				synctest.Wait()
-				require.NoError(t, admit(t, wd, requests(50)).Void())
-				refuse(t, wd, requests(640)) // wraps up
-				synctest.Wait()
-				refuse(t, wd, requests(640)) // asks
-				synctest.Wait()
-				for range 5 {
-					wd.Step(loop.Step{Tool: "grep", Input: []byte(`{}`), Outcome: []byte(`{}`), Class: loop.Look})
-				}
-				synctest.Wait()
-				time.Sleep(time.Hour)
-				require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 640}))
-				admit(t, wd, requests(100)) // of the new hour
-				synctest.Wait()
-				p.mu.Lock()
-				seen := p.seen
-				p.mu.Unlock()
-				for _, place := range []string{"Append", "Take", "Return", "OnWarning", "OnSignal", "Subscribe"} {
-					require.Positive(t, seen[place], "%s is not called: %v", place, seen)
-				}
-				require.NoError(t, wd.Close())
-				synctest.Wait()
-			})
+			require.NoError(t, admit(t, wd, requests(50)).Settle(requests(400))) // owes, warns
+			synctest.Wait()
+			require.NoError(t, admit(t, wd, requests(50)).Void())
+			refuse(t, wd, requests(640)) // wraps up
+			synctest.Wait()
+			refuse(t, wd, requests(640)) // asks
+			synctest.Wait()
+			for range 5 {
+				wd.Step(loop.Step{Tool: "grep", Input: []byte(`{}`), Outcome: []byte(`{}`), Class: loop.Look})
+			}
+			synctest.Wait()
+			time.Sleep(time.Hour)
+			require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 640}))
+			admit(t, wd, requests(100)) // of the new hour
+			synctest.Wait()
+			p.mu.Lock()
+			seen := p.seen
+			p.mu.Unlock()
+			for _, place := range []string{"Append", "Take", "Return", "OnWarning", "OnSignal", "Subscribe"} {
+				require.Positive(t, seen[place], "%s is not called: %v", place, seen)
+			}
+			require.NoError(t, wd.Close())
+			synctest.Wait()
 		})
 	}
 }

@@ -1,9 +1,11 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -74,8 +76,19 @@ func teamOf(limit int64) []watchdog.SharedSpend {
 	return []watchdog.SharedSpend{{Scope: "team", Spend: watchdog.Spend{Requests: limit, WarnAt: []float64{}}}}
 }
 
+// attachRun attaches to a run of a bubble.
+type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+
+// runSpend is inSpendBubble for one case of a test.
+func runSpend(t *testing.T, name string, test func(t *testing.T, store *hangingSpend, attach attachRun)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
+	})
+}
+
 // inSpendBubble makes runs on a spend store in a bubble. What is asked of its memory costs no goroutine.
-func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog)) {
+func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach attachRun)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store, events, began := &hangingSpend{}, &watchdog.Memory{}, time.Now()
@@ -95,7 +108,6 @@ func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id s
 
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
-	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
 		"the runs of a process take one first slice together": func(t *testing.T, store *hangingSpend, attach attachRun) {
 			for i := range 100 {
@@ -128,22 +140,6 @@ func TestSharedScope(t *testing.T) {
 			admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
 			require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
 		},
-		"what another process gave back is room before a call is refused": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			other := attach("s-1", watchdog.Config{Scopes: teamOf(640), SpendStore: otherProcess{store}})
-			open := admit(t, other, requests(600))
-			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
-			require.NoError(t, open.Settle(requests(0)))
-			require.NoError(t, other.Close())
-			admit(t, wd, requests(640))
-		},
-		"a settle after Close is free for the other runs of the process": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			other := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
-			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
-			open := admit(t, other, requests(600))
-			require.NoError(t, other.Close())
-			require.NoError(t, open.Settle(requests(0)))
-			admit(t, wd, requests(640))
-		},
 		"an hour that begins is warned of and wrapped up in again": func(t *testing.T, _ *hangingSpend, attach attachRun) {
 			scopes := teamOf(10)
 			scopes[0].Period, scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = watchdog.PeriodHour, 2, []float64{0.5}
@@ -165,21 +161,6 @@ func TestSharedScope(t *testing.T) {
 				require.Zero(t, wd.Usage()[0].Used, "of the new hour")
 			}
 		},
-		"a warning and a wrap-up of a scope come once, also after a restart": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			scopes := teamOf(10)
-			scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = 2, []float64{0.5}
-			var warned []watchdog.Warning
-			cfg := watchdog.Config{Scopes: scopes, OnWarning: func(w watchdog.Warning) { warned = append(warned, w) }, PollOnly: true}
-			wd := attach("s-1", cfg)
-			require.NoError(t, admit(t, wd, requests(6)).Settle(requests(6)))
-			refuse(t, wd, requests(3))
-			require.NoError(t, wd.Close())
-			again := attach("s-1", cfg)
-			require.NoError(t, admit(t, again, requests(3)).Settle(requests(3)))
-			_, asked := again.Poll()
-			require.False(t, asked)
-			require.Len(t, warned, 1)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
@@ -189,7 +170,7 @@ func TestSharedScope(t *testing.T) {
 
 // TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
 func TestObservedAsksOnce(t *testing.T) {
-	inSpendBubble(t, func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
+	inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
 		wd := attach("s-1", watchdog.Config{Scopes: teamOf(10), ObserveOnly: true})
 		admit(t, wd, requests(10))
 		admit(t, wd, requests(1))
@@ -236,43 +217,19 @@ func TestSteppedSpendStore(t *testing.T) {
 		{"in one window it goes on", 20 * time.Minute, 13, 1},
 		{"what is left of one is not drawn on in another", time.Hour, 8, 2},
 	} {
-		t.Run(test.about, func(t *testing.T) {
-			inSpendBubble(t, func(_ *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
-				store, scopes, warnings := &steppedSpend{}, teamOf(640), 0
-				scopes[0].Period, scopes[0].Spend.WarnAt = watchdog.PeriodHour, []float64{0.005}
-				wd := attach("s-1", watchdog.Config{
-					Scopes: scopes, SpendStore: store, PollOnly: true, OnWarning: func(watchdog.Warning) { warnings++ },
-				})
-				require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
-				store.ahead = test.step
-				require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
-				require.Equal(t, test.used, wd.Usage()[0].Used)
-				require.Equal(t, test.warnings, warnings)
+		runSpend(t, test.about, func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			store, scopes, warnings := &steppedSpend{}, teamOf(640), 0
+			scopes[0].Period, scopes[0].Spend.WarnAt = watchdog.PeriodHour, []float64{0.005}
+			wd := attach("s-1", watchdog.Config{
+				Scopes: scopes, SpendStore: store, PollOnly: true, OnWarning: func(watchdog.Warning) { warnings++ },
 			})
+			require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
+			store.ahead = test.step
+			require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
+			require.Equal(t, test.used, wd.Usage()[0].Used)
+			require.Equal(t, test.warnings, warnings)
 		})
 	}
-}
-
-// TestAdmitKeys protects a call that is made again from a second charge, as long as its key is one of the last 1,024.
-func TestAdmitKeys(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5000, WarnAt: []float64{}}
-		wd := f.attach()
-		call := func(i int) {
-			c, err := wd.Admit(context.Background(), fmt.Sprint("key ", i), requests(1))
-			require.NoError(t, err)
-			require.NoError(t, c.Settle(requests(1)))
-		}
-		for i := range 1025 {
-			call(i)
-		}
-		for i := 1024; i > 0; i-- {
-			call(i)
-		}
-		require.EqualValues(t, 1025, wd.Usage()[0].Used, "of the last 1,024 each is charged once")
-		call(0)
-		require.EqualValues(t, 1026, wd.Usage()[0].Used, "what is forgotten is another call")
-	})
 }
 
 // TestAdmitEnded protects a run whose parent has ended from a call, also before anybody has noticed.
@@ -296,12 +253,8 @@ type silentParent struct{ context.Context }
 
 func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
-// An otherProcess reaches the same store, and draws on slices of its own.
-type otherProcess struct{ *hangingSpend }
-
 // TestOwed protects what was used beyond what was taken: it is charged, whatever the store does meanwhile.
 func TestOwed(t *testing.T) {
-	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 	wait := watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
 	cfg := watchdog.Config{Scopes: teamOf(10), Budget: watchdog.Budget{Ladders: wait}}
 	for name, down := range map[string]func(s *hangingSpend){
@@ -314,65 +267,115 @@ func TestOwed(t *testing.T) {
 				s.hang = nil
 			}
 		}
-		t.Run("by the next poll, after a store that "+name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-				wd := attach("s-1", cfg)
-				c := admit(t, wd, requests(1))
-				store.set(down)
-				require.NoError(t, c.Settle(requests(30)))
-				time.Sleep(time.Hour)
-				store.set(up)
-				synctest.Wait()
-				_, _ = wd.Poll()
-				synctest.Wait()
-				require.EqualValues(t, 30, store.charged(t, "team").Requests)
-				_, fired := wd.Fired()
-				require.False(t, fired, "the ladder waits")
-				require.EqualValues(t, 30, wd.Usage()[0].Used)
-			})
+		runSpend(t, "by the next poll, after a store that "+name, func(t *testing.T, store *hangingSpend, attach attachRun) {
+			wd := attach("s-1", cfg)
+			c := admit(t, wd, requests(1))
+			store.set(down)
+			require.NoError(t, c.Settle(requests(30)))
+			time.Sleep(time.Hour)
+			store.set(up)
+			synctest.Wait()
+			_, _ = wd.Poll()
+			synctest.Wait()
+			require.EqualValues(t, 30, store.charged(t, "team").Requests)
+			_, fired := wd.Fired()
+			require.False(t, fired, "the ladder waits")
+			require.EqualValues(t, 30, wd.Usage()[0].Used)
 		})
-		t.Run("by Close, after a store that "+name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-				wd := attach("s-1", cfg)
-				store.set(down)
-				require.NoError(t, admit(t, wd, requests(0)).Settle(requests(30)), "of which nothing was admitted")
-				time.Sleep(time.Hour)
-				store.set(up)
-				synctest.Wait()
-				require.NoError(t, wd.Close())
-				require.EqualValues(t, 30, store.charged(t, "team").Requests)
+	}
+	runSpend(t, "by one goroutine, however often", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		wd := attach("s-1", cfg)
+		charges := make([]watchdog.Charge, 100)
+		for i := range charges {
+			charges[i] = admit(t, wd, requests(0))
+		}
+		hang := make(chan struct{})
+		store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+		before := runtime.NumGoroutine()
+		for _, c := range charges {
+			require.NoError(t, c.Settle(requests(30)))
+		}
+		synctest.Wait()
+		require.Less(t, runtime.NumGoroutine()-before, 10)
+		store.set(func(s *hangingSpend) { s.hang = nil })
+		require.Equal(t, 1, store.most)
+		close(hang)
+		synctest.Wait()
+		require.EqualValues(t, 3000, store.charged(t, "team").Requests)
+	})
+}
+
+// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls.
+func TestOwedAgain(t *testing.T) {
+	cfg := watchdog.Config{Scopes: teamOf(1000)}
+	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachRun)) {
+		inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
+			store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
+			test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
+				cfg.SpendStore = store
+				return attach(id, cfg)
 			})
 		})
 	}
-	t.Run("by one goroutine, however often", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+	t.Run("what the store did not take is tried again by a timer", func(t *testing.T) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
 			wd := attach("s-1", cfg)
-			charges := make([]watchdog.Charge, 100)
-			for i := range charges {
-				charges[i] = admit(t, wd, requests(0))
-			}
-			hang := make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
-			before := runtime.NumGoroutine()
-			for _, c := range charges {
-				require.NoError(t, c.Settle(requests(30)))
-			}
-			synctest.Wait()
-			require.Less(t, runtime.NumGoroutine()-before, 10)
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			require.Equal(t, 1, store.most)
-			close(hang)
-			synctest.Wait()
-			require.EqualValues(t, 3000, store.charged(t, "team").Requests)
+			c := admit(t, wd, requests(100))
+			store.tell(func(s *talliedSpend) { s.fails = 3 })
+			require.NoError(t, c.Settle(requests(900)))
+			time.Sleep(500 * time.Millisecond)
+			require.Less(t, store.charged(t, "team").Requests, int64(900))
+			time.Sleep(10 * time.Second)
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
+			time.Sleep(time.Hour)
+			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
+			requireRefused(t, attach, "s-2", 101)
 		})
 	})
-	t.Run("and no number is too large to be owed", func(t *testing.T) {
-		inSpendBubble(t, func(_ *hangingSpend, attach attachRun) {
+	t.Run("with growing pauses, and no more after Close", func(t *testing.T) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
 			wd := attach("s-1", cfg)
-			one, other := admit(t, wd, requests(0)), admit(t, wd, requests(0))
-			require.NoError(t, one.Settle(requests(watchdog.NoLimit)))
-			require.NoError(t, other.Settle(requests(watchdog.NoLimit)))
-			refuse(t, wd, requests(1))
+			c := admit(t, wd, requests(100))
+			store.tell(func(s *talliedSpend) { s.fails = 1 << 20 })
+			require.NoError(t, c.Settle(requests(900)))
+			time.Sleep(10 * time.Minute)
+			tries := 0
+			store.tell(func(s *talliedSpend) { tries = s.tries })
+			require.InDelta(t, 27, tries, 8, "one in half a minute, less chance")
+			require.Error(t, wd.Close())
+			store.tell(func(s *talliedSpend) { tries = s.tries })
+			time.Sleep(time.Hour)
+			store.tell(func(s *talliedSpend) { require.Equal(t, tries, s.tries) })
+			store.tell(func(s *talliedSpend) { s.fails = 0 })
+			require.NoError(t, wd.Close())
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
 		})
+	})
+}
+
+// TestGiveBackSlices protects a scope from slices that stay charged, or that are given back twice, when a run ends.
+func TestGiveBackSlices(t *testing.T) {
+	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
+	runSpend(t, "what is left is given back of each slice once", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		wd := attach("s-1", cfg)
+		one, other := admit(t, wd, requests(100)), admit(t, wd, requests(60))
+		require.NoError(t, one.Settle(requests(50)))
+		require.NoError(t, other.Settle(requests(0)))
+		require.NoError(t, wd.Close())
+		require.EqualValues(t, 50, store.charged(t, "team").Requests)
+	})
+	runSpend(t, "a slice of which nobody knows whether it was charged is told of", func(t *testing.T, store *hangingSpend, _ attachRun) {
+		var log bytes.Buffer
+		lossy := &forgetfulSpend{hangingSpend: store}
+		own := cfg
+		own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, own)
+		require.NoError(t, err)
+		lossy.loses = true
+		_, err = wd.Admit(context.Background(), "", requests(600))
+		require.ErrorIs(t, err, errDiskFull)
+		require.NoError(t, wd.Close())
+		require.Contains(t, log.String(), "has not said whether it was charged")
 	})
 }

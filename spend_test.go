@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,31 +56,29 @@ func TestAdmit(t *testing.T) {
 			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, "tool_calls", watchdog.ToolCallsExceeded,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Budget.Spend = c.limits
-				wd := f.attach()
-				ctx := context.Background()
-				first, err := wd.Admit(ctx, "", c.fits)
-				require.NoError(t, err, "at the limit it fits")
-				_, fired := wd.Fired()
-				require.False(t, fired)
-				_, err = wd.Admit(ctx, "", c.more)
-				var refused *watchdog.Refused
-				require.ErrorAs(t, err, &refused)
-				assert.Equal(t, c.limit, refused.Limit)
-				assert.ErrorIs(t, err, c.code)
-				assert.Contains(t, err.Error(), "s-1")
-				code, fired := wd.Fired()
-				require.True(t, fired)
-				assert.Equal(t, c.code, code)
-				stop := wd.Stop()
-				require.NotNil(t, stop.Usage)
-				assert.Equal(t, refused.Usage, *stop.Usage)
-				require.NoError(t, first.Settle(c.fits), "what was admitted can be settled after the end")
-				_, err = wd.Admit(ctx, "", watchdog.Amount{})
-				assert.ErrorIs(t, err, watchdog.ErrEnded)
-			})
+		runFixture(t, name, func(f *fixture) {
+			f.cfg.Budget.Spend = c.limits
+			wd := f.attach()
+			ctx := context.Background()
+			first, err := wd.Admit(ctx, "", c.fits)
+			require.NoError(f.t, err, "at the limit it fits")
+			_, fired := wd.Fired()
+			require.False(f.t, fired)
+			_, err = wd.Admit(ctx, "", c.more)
+			var refused *watchdog.Refused
+			require.ErrorAs(f.t, err, &refused)
+			assert.Equal(f.t, c.limit, refused.Limit)
+			assert.ErrorIs(f.t, err, c.code)
+			assert.Contains(f.t, err.Error(), "s-1")
+			code, fired := wd.Fired()
+			require.True(f.t, fired)
+			assert.Equal(f.t, c.code, code)
+			stop := wd.Stop()
+			require.NotNil(f.t, stop.Usage)
+			assert.Equal(f.t, refused.Usage, *stop.Usage)
+			require.NoError(f.t, first.Settle(c.fits), "what was admitted can be settled after the end")
+			_, err = wd.Admit(ctx, "", watchdog.Amount{})
+			assert.ErrorIs(f.t, err, watchdog.ErrEnded)
 		})
 	}
 }
@@ -103,17 +102,6 @@ func refuse(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) *watchdog
 
 func TestSettle(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, f *fixture, wd *watchdog.Watchdog){
-		"what was not used is free again": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			c := admit(t, wd, requests(10))
-			require.NoError(t, c.Settle(requests(3)))
-			require.EqualValues(t, 7, wd.Usage()[0].Remaining())
-			require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
-			require.Equal(t, []watchdog.Usage{{Run: "s-1", Limit: "requests", Used: 10, Allowed: 10}}, wd.Usage())
-		},
-		"an admission that is never settled stays charged": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
-			admit(t, wd, requests(6))
-			require.EqualValues(t, 6, refuse(t, wd, requests(5)).Admitted)
-		},
 		"a charge counts once": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
 			c := admit(t, wd, requests(4))
 			copied := c
@@ -126,10 +114,6 @@ func TestSettle(t *testing.T) {
 			require.NoError(t, c.Settle(requests(9)))
 			require.EqualValues(t, 5, wd.Usage()[0].Remaining())
 			require.NoError(t, other.Void())
-		},
-		"a void takes all back": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			require.NoError(t, admit(t, wd, requests(10)).Void())
-			require.EqualValues(t, 10, wd.Usage()[0].Remaining())
 		},
 		"what is used above the admission counts and trips": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
 			require.NoError(t, admit(t, wd, requests(8)).Settle(requests(10)))
@@ -148,11 +132,9 @@ func TestSettle(t *testing.T) {
 			require.EqualValues(t, 8, wd.Usage()[0].Admitted)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-				test(t, f, f.attach())
-			})
+		runFixture(t, name, func(f *fixture) {
+			f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+			test(f.t, f, f.attach())
 		})
 	}
 }
@@ -175,24 +157,6 @@ func TestReserve(t *testing.T) {
 		f.live(wd)
 		refuse(t, wd, requests(1))
 		require.Equal(t, watchdog.RequestsExceeded, wd.Stop().Code)
-	})
-}
-
-// TestSpendWarning protects that a fraction of a counted limit warns once.
-func TestSpendWarning(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		var warned []watchdog.Warning
-		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10}
-		wd := f.attach()
-		for range 10 {
-			require.NoError(t, admit(t, wd, requests(1)).Settle(requests(1)))
-			f.pass(time.Second)
-		}
-		require.Len(t, warned, 1)
-		require.InDelta(t, 0.8, warned[0].Fraction, 0)
-		require.EqualValues(t, 8, warned[0].Usage.Used)
-		require.Len(t, f.events(watchdog.EventWarning), 1)
 	})
 }
 
@@ -241,22 +205,6 @@ func TestSpendRestart(t *testing.T) {
 		require.NoError(t, admit(t, again, requests(10)).Settle(requests(10)))
 		refuse(t, again, requests(1))
 		require.Equal(t, watchdog.RequestsExceeded, again.Stop().Code)
-	})
-}
-
-// TestSpendKilled protects that nothing that was admitted is forgotten when a process is killed.
-func TestSpendKilled(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 640}
-		wd := f.attach()
-		admit(t, wd, requests(7))
-		admit(t, wd, requests(3)) // of one slice of ten
-		other := f.attach()       // the process is gone without a close
-		require.EqualValues(t, 10, other.Usage()[0].Used, "the slice of ten of the first one is charged")
-		for range 9 { // slices get smaller towards the limit
-			admit(t, other, requests(70))
-		}
-		refuse(t, other, requests(1))
 	})
 }
 
@@ -330,4 +278,118 @@ func TestWindowOfSpend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { inFixture(t, test) })
 	}
+}
+
+// TestSpendLayersBound protects a caller without a timer from a wait for each of the runs around a layer: a bound is
+// one of the whole.
+func TestSpendLayersBound(t *testing.T) {
+	limit := watchdog.Spend{Requests: 10, WarnAt: []float64{0.1}, Reserve: watchdog.Totals{Requests: 2}}
+	for name, test := range map[string]func(t *testing.T, wd, layer *watchdog.Watchdog){
+		"a settle that trips all": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			c := admit(t, layer, requests(1))
+			began := time.Now()
+			require.NoError(t, c.Settle(requests(100)))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+		"a settle that warns of all": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			c := admit(t, layer, requests(1))
+			began := time.Now()
+			require.NoError(t, c.Settle(requests(2)))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+		"a refusal": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			began := time.Now()
+			refuse(t, layer, requests(9))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+	} {
+		for _, observe := range []bool{false, true} {
+			if observe && name == "a refusal" {
+				continue
+			}
+			runSynced(t, name, func(t *testing.T) {
+				store := &flakyStore{}
+				cfg := watchdog.Config{
+					Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
+					Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
+				}
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+				require.NoError(t, err)
+				defer wd.Close()
+				layer := wd
+				for range 27 {
+					layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
+					require.NoError(t, err)
+				}
+				hang := make(chan struct{})
+				store.set(func(s *flakyStore) { s.hang = hang })
+				test(t, wd, layer)
+				store.set(func(s *flakyStore) { s.hang = nil })
+				close(hang)
+			})
+		}
+	}
+}
+
+// A curiousKeeper looks at what its run has used from the moment that it keeps it.
+type curiousKeeper struct {
+	stop chan struct{}
+	all  sync.WaitGroup
+}
+
+func (k *curiousKeeper) Keep(_ context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
+	k.all.Go(func() {
+		for {
+			select {
+			case <-k.stop:
+				return
+			default:
+				w.Usage()
+				w.Fired()
+			}
+		}
+	})
+	return watchdog.Attempt{Number: 1}, nil
+}
+
+func (*curiousKeeper) Ended(context.Context, *watchdog.Watchdog) {}
+
+// TestSpendWhileAttaching protects the limits of a run that others look at before New has returned. The race detector
+// finds the rest.
+func TestSpendWhileAttaching(t *testing.T) {
+	for range 50 {
+		k := &curiousKeeper{stop: make(chan struct{})}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "job", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, SpendStore: &watchdog.Memory{}, Keeper: k,
+			Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 100}},
+			Scopes: []watchdog.SharedSpend{{Scope: "tenant", Spend: watchdog.Spend{Tokens: 1000}}},
+		})
+		require.NoError(t, err)
+		close(k.stop)
+		k.all.Wait()
+		assert.Len(t, wd.Usage(), 2)
+		require.NoError(t, wd.Close())
+	}
+}
+
+// TestSpendProgress protects a run that is attached again from a ladder that progress has put back.
+func TestSpendProgress(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5, WarnAt: []float64{}}
+		f.cfg.Budget.Ladders.Requests = many(watchdog.DirectiveRetry, 3)
+		wd := f.attach()
+		refuse(t, wd, requests(6))
+		refuse(t, wd, requests(6))
+		f.pass(time.Second)
+		wd.Progress()
+		f.pass(time.Second)
+		requireRunning(t, wd)
+		require.Equal(t, []string{"retry 1", "retry 2"}, polled(wd))
+		require.NoError(t, wd.Close())
+		require.Len(t, f.events(watchdog.EventProgress), 1)
+		wd = f.attach()
+		refuse(t, wd, requests(6))
+		f.pass(0)
+		require.Equal(t, []string{"retry 1"}, polled(wd))
+	})
 }

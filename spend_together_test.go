@@ -50,40 +50,36 @@ func TestRefusedTogether(t *testing.T) {
 		},
 		"of a scope": func(cfg *watchdog.Config) { cfg.Scopes = teamOf(100); cfg.Scopes[0].Spend.Reserve.Requests = 70 },
 	} {
-		t.Run("of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T) {
-			inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-				cfg := watchdog.Config{SpendStore: &slowSpend{}}
-				of(&cfg)
-				other := cfg
-				other.SpendStore = &sameStore{cfg.SpendStore}
-				admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
-				wd := attach("s-1", cfg)
-				require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
-				d, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
-				_, more := wd.Poll()
-				require.False(t, more)
-				requireRunning(t, wd)
-				admit(t, wd, requests(68)) // the reserve
-				refuse(t, wd, requests(10))
-				_, fired := wd.Fired()
-				require.True(t, fired, "a refusal after it takes the ladder")
-			})
+		runSpend(t, "of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			cfg := watchdog.Config{SpendStore: &slowSpend{}}
+			of(&cfg)
+			other := cfg
+			other.SpendStore = &sameStore{cfg.SpendStore}
+			admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
+			wd := attach("s-1", cfg)
+			require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
+			_, more := wd.Poll()
+			require.False(t, more)
+			requireRunning(t, wd)
+			admit(t, wd, requests(68)) // the reserve
+			refuse(t, wd, requests(10))
+			_, fired := wd.Fired()
+			require.True(t, fired, "a refusal after it takes the ladder")
 		})
 	}
-	t.Run("and they take one rung of a ladder", func(t *testing.T) {
-		inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
-				Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
-			}}
-			cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
-			wd := attach("s-1", cfg)
-			require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
-			require.Equal(t, []string{"wait 1"}, polled(wd))
-			refuse(t, wd, requests(101))
-			require.Equal(t, []string{"cancel 2"}, polled(wd))
-		})
+	runSpend(t, "and they take one rung of a ladder", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+		cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
+			Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
+		}}
+		cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
+		wd := attach("s-1", cfg)
+		require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
+		require.Equal(t, []string{"wait 1"}, polled(wd))
+		refuse(t, wd, requests(101))
+		require.Equal(t, []string{"cancel 2"}, polled(wd))
 	})
 	t.Run("in memory", func(t *testing.T) {
 		for range 100 {
@@ -124,34 +120,6 @@ func TestSpendYields(t *testing.T) {
 		refuse(t, operator, requests(20))
 		f.pass(0)
 		require.Equal(t, wd.Stop(), operator.Stop(), "the stored stop is that of both")
-	})
-}
-
-// TestSpendLadderRestart protects a ladder that begins again with an extension from the rungs before, and one that has
-// had its last wait from another, also after a restart.
-func TestSpendLadderRestart(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-		f.cfg.Budget.Ladders.Requests = []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveWait}
-		wd := f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.Equal(t, []string{"wait 2"}, polled(wd))
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.Empty(t, polled(wd), "after the last wait")
-		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 1}))
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(12))
-		f.pass(0)
-		require.Equal(t, []string{"unstuck 1"}, polled(wd))
 	})
 }
 
@@ -249,4 +217,44 @@ func TestClosedAdmitsNothing(t *testing.T) {
 		require.Eventually(t, func() bool { return charged() == admitted.Load() }, 10*time.Second, time.Millisecond,
 			"what is granted late is given back")
 	}
+}
+
+// TestObservedBesideOthers protects that a run which is only observed says of each call that it did not fit, once,
+// whoever else uses the limit.
+func TestObservedBesideOthers(t *testing.T) {
+	observed := func(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog)) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.ObserveOnly = true
+			b.cfg.Budget.Spend = watchdog.Spend{OutputTokens: 1000, CallInput: 300, WarnAt: []float64{}}
+			b.cfg.Budget.Ladders.Tokens, b.cfg.Budget.Ladders.CallInput = many(retry, 9), many(retry, 9)
+			other := b.attach()
+			_, err := other.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 900})
+			require.NoError(t, err)
+			test(b, b.attach())
+		})
+	}
+	admit := func(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) watchdog.Charge {
+		c, err := wd.Admit(context.Background(), "", most)
+		require.NoError(t, err)
+		return c
+	}
+	t.Run("a call that does not fit in two limits is one trip", func(t *testing.T) {
+		observed(t, func(_ *fixture, wd *watchdog.Watchdog) {
+			admit(t, wd, watchdog.Amount{InputTokens: 400, OutputTokens: 200})
+			require.Equal(t, many(retry, 1), askedOf(wd))
+			admit(t, wd, watchdog.Amount{OutputTokens: 200})
+			require.Equal(t, many(retry, 1), askedOf(wd))
+		})
+	})
+	t.Run("a call that a slice has room for, which was taken by force", func(t *testing.T) {
+		observed(t, func(_ *fixture, wd *watchdog.Watchdog) {
+			for range 3 {
+				require.NoError(t, admit(t, wd, watchdog.Amount{OutputTokens: 200}).Void())
+				d, ok := wd.Poll()
+				require.True(t, ok)
+				require.EqualValues(t, 200, d.Usage.Needed)
+				require.Zero(t, d.Usage.Admitted, "the call itself is not among those that are open")
+			}
+		})
+	})
 }

@@ -365,21 +365,6 @@ func TestAdmitWaits(t *testing.T) {
 	})
 }
 
-// TestAdmitWithinCurrency protects that one run counts one currency, also of calls that can be made smaller.
-func TestAdmitWithinCurrency(t *testing.T) {
-	dollars := watchdog.Amount{Cost: watchdog.Money{Micros: 10, Currency: "USD"}}
-	inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Cost: euros(1000)}}}, func(wd *watchdog.Watchdog) {
-		_, _, err := wd.AdmitWithin(context.Background(), "", dollars, dollars, 0)
-		assert.ErrorIs(t, err, watchdog.ErrInvalid)
-	})
-	inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
-		_, _, err := wd.AdmitWithin(context.Background(), "", dollars, dollars, 0)
-		assert.NoError(t, err)
-		_, err = wd.Admit(context.Background(), "", watchdog.Amount{Cost: euros(1)})
-		assert.ErrorIs(t, err, watchdog.ErrInvalid, "the first cost says the currency")
-	})
-}
-
 // TestAdmitWithinExceeded has a call of which the least takes nothing of a limit that is exceeded.
 func TestAdmitWithinExceeded(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 100}}}

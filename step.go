@@ -76,7 +76,6 @@ func (r *run) beginsWithPerson(turn []loop.Step) bool {
 	return true
 }
 
-// delivered notes that the host has taken a directive.
 func (r *run) delivered(d *Directive) {
 	if d.Reason == LoopDetected && d.Kind != DirectiveCancel {
 		r.looper().Delivered()
@@ -133,15 +132,6 @@ func (r *run) looped(v loop.Verdict, another bool) {
 	k.DoAll(r.Tree)
 }
 
-// closeSteps has the state recorded, for at most limit.
-func (r *run) closeSteps(limit time.Duration) {
-	over := false
-	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
-	if !over && r.Record.StepsDue(true) {
-		r.Record.WriteCheckpoint(r.Values(), limit)
-	}
-}
-
 // restoreSteps has the run remember what it did before in this window.
 func (r *run) restoreSteps() {
 	p := r.Record.TakeSteps()
@@ -150,7 +140,6 @@ func (r *run) restoreSteps() {
 	}
 }
 
-// restoreLoop has the run remember what it did before.
 func (r *run) restoreLoop(state []byte) {
 	err := r.looper().Restore(state)
 	if err != nil {

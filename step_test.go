@@ -24,301 +24,263 @@ func TestStepAfterRestart(t *testing.T) {
 	transactional := func(f *fixture) { f.cfg.Store = &readingStore{} }
 	plain := func(*fixture) {}
 	for name, store := range map[string]func(*fixture){"a store": plain, "a transactional store": transactional} {
-		t.Run("Close forgets nothing, with "+name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				store(f)
-				wd := f.attach()
-				wd.Step(grep(1))
-				require.Equal(t, loop.Go, wd.Step(grep(1)).Advice)
-				require.NoError(t, wd.Close())
-				wd = f.attach()
-				require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
-				f.pass(0)
-				_, ok := wd.Poll()
-				require.True(t, ok)
-				f.pass(time.Second)
-				require.NoError(t, wd.Close())
-				wd = f.attach()
-				wd.Step(grep(1))
-				require.Equal(t, loop.End, wd.Step(grep(1)).Advice, "the host had taken it")
-				require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
-			})
+		runFixture(t, "Close forgets nothing, with "+name, func(f *fixture) {
+			store(f)
+			wd := f.attach()
+			wd.Step(grep(1))
+			require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
+			require.NoError(f.t, wd.Close())
+			wd = f.attach()
+			require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
+			f.pass(0)
+			_, ok := wd.Poll()
+			require.True(f.t, ok)
+			f.pass(time.Second)
+			require.NoError(f.t, wd.Close())
+			wd = f.attach()
+			wd.Step(grep(1))
+			require.Equal(f.t, loop.End, wd.Step(grep(1)).Advice, "the host had taken it")
+			require.ErrorIs(f.t, wd.Stop(), watchdog.LoopDetected)
 		})
-		t.Run("a crash forgets the last minute, with "+name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				store(f)
-				wd := f.attach()
-				wd.Step(grep(1))
-				f.pass(minute)
-				wd.Step(grep(1))
-				f.pass(minute - 1)
-				wd.Step(grep(2)) // is forgotten
-				f.pass(0)
-				wd = f.attach() // and the process before is gone
-				require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
-			})
+		runFixture(t, "a crash forgets the last minute, with "+name, func(f *fixture) {
+			store(f)
+			wd := f.attach()
+			wd.Step(grep(1))
+			f.pass(minute)
+			wd.Step(grep(1))
+			f.pass(minute - 1)
+			wd.Step(grep(2)) // is forgotten
+			f.pass(0)
+			wd = f.attach() // and the process before is gone
+			require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
 		})
-		t.Run("a crash does not forget a loop that was found, with "+name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				store(f)
-				wd := f.attach()
-				for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
-					require.Equal(t, want, wd.Step(grep(1)).Advice)
-				}
-				f.pass(0)
-				require.Equal(t, loop.Ask, f.attach().Step(grep(1)).Advice)
-			})
+		runFixture(t, "a crash does not forget a loop that was found, with "+name, func(f *fixture) {
+			store(f)
+			wd := f.attach()
+			for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
+				require.Equal(f.t, want, wd.Step(grep(1)).Advice)
+			}
+			f.pass(0)
+			require.Equal(f.t, loop.Ask, f.attach().Step(grep(1)).Advice)
 		})
 	}
-	t.Run("Close records what the store did not take before", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			wd.Step(grep(1))
-			f.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			f.pass(minute)
-			wd.Step(grep(1))
-			f.pass(0)
-			f.store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Equal(t, loop.Ask, f.attach().Step(grep(1)).Advice)
-		})
+	runFixture(t, "Close records what the store did not take before", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(grep(1))
+		f.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		f.pass(minute)
+		wd.Step(grep(1))
+		f.pass(0)
+		f.store.set(func(s *flakyStore) { s.fail = nil })
+		require.NoError(f.t, wd.Close())
+		require.Equal(f.t, loop.Ask, f.attach().Step(grep(1)).Advice)
 	})
-	t.Run("a resumed run begins anew", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			wd.Step(grep(1))
-			wd.Step(grep(1))
-			f.pass(minute)
-			wd.Step(grep(1))
-			f.pass(4 * time.Hour)
-			f.stopped(wd)
-			require.Equal(t, loop.Go, f.resume().Step(grep(1)).Advice)
-		})
+	runFixture(t, "a resumed run begins anew", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		f.pass(minute)
+		wd.Step(grep(1))
+		f.pass(4 * time.Hour)
+		f.stopped(wd)
+		require.Equal(f.t, loop.Go, f.resume().Step(grep(1)).Advice)
 	})
-	t.Run("no event has what a tool was asked or said", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			wd.Step(loop.Step{Tool: "canary-tool", Input: []byte(`{"q":"canary-in"}`), Outcome: []byte("canary-out")})
-			require.NoError(t, wd.Close())
-			kept := f.events(watchdog.EventCheckpoint)
-			require.Len(t, kept, 1)
-			require.NotContains(t, string(kept[0].Payload), "canary")
-			require.Less(t, len(kept[0].Payload), 12<<10)
-		})
+	runFixture(t, "no event has what a tool was asked or said", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(loop.Step{Tool: "canary-tool", Input: []byte(`{"q":"canary-in"}`), Outcome: []byte("canary-out")})
+		require.NoError(f.t, wd.Close())
+		kept := f.events(watchdog.EventCheckpoint)
+		require.Len(f.t, kept, 1)
+		require.NotContains(f.t, string(kept[0].Payload), "canary")
+		require.Less(f.t, len(kept[0].Payload), 12<<10)
 	})
 }
 
 // TestStep protects that a run which repeats itself is asked to stop that, and ended if it goes on.
 func TestStep(t *testing.T) {
-	t.Run("the third round asks, and two more after it was taken end", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
+	runFixture(t, "the third round asks, and two more after it was taken end", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
+		f.pass(0)
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		f.live(wd) // the host has not been told yet
+		d, ok := wd.Poll()
+		require.True(f.t, ok)
+		require.Equal(f.t, watchdog.DirectiveUnstuck, d.Kind)
+		require.Equal(f.t, watchdog.LoopDetected, d.Reason)
+		_, ok = wd.Poll()
+		require.False(f.t, ok, "it is asked once")
+		wd.Step(grep(1))
+		f.live(wd)
+		wd.Step(grep(1))
+		code, fired := wd.Fired()
+		require.True(f.t, fired)
+		require.Equal(f.t, watchdog.LoopDetected, code)
+		require.Contains(f.t, wd.Stop().Error(), "the same")
+		require.Len(f.t, f.events(watchdog.EventUnstuck), 1)
+	})
+	runFixture(t, "the first of several readers counts", func(f *fixture) {
+		wd := f.attach()
+		wd.Subscribe(func(watchdog.Directive) {})
+		for range 3 {
 			wd.Step(grep(1))
-			wd.Step(grep(1))
-			require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
+		}
+		f.pass(0) // the subscriber was told
+		wd.Step(grep(1))
+		_, ok := wd.Poll()
+		require.True(f.t, ok)
+		wd.Step(grep(1))
+		_, fired := wd.Fired()
+		require.True(f.t, fired)
+	})
+	runFixture(t, "a run that stops it goes on, and is asked about another loop", func(f *fixture) {
+		wd := f.attach()
+		for other := range 3 {
+			for range 3 {
+				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, other), Outcome: []byte("text")})
+			}
 			f.pass(0)
-			wd.Step(grep(1))
-			wd.Step(grep(1))
-			wd.Step(grep(1))
-			f.live(wd) // the host has not been told yet
 			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
-			require.Equal(t, watchdog.LoopDetected, d.Reason)
-			_, ok = wd.Poll()
-			require.False(t, ok, "it is asked once")
-			wd.Step(grep(1))
-			f.live(wd)
-			wd.Step(grep(1))
-			code, fired := wd.Fired()
-			require.True(t, fired)
-			require.Equal(t, watchdog.LoopDetected, code)
-			require.Contains(t, wd.Stop().Error(), "the same")
-			require.Len(t, f.events(watchdog.EventUnstuck), 1)
-		})
+			require.True(f.t, ok, other)
+			require.Equal(f.t, watchdog.DirectiveUnstuck, d.Kind)
+			require.Equal(f.t, 1, d.Rung)
+			for n := range 40 {
+				wd.Step(loop.Step{
+					Tool: "edit", Class: loop.Change, Input: fmt.Appendf(nil, `{"file":"%d/%d"}`, other, n), Outcome: []byte("ok"),
+				})
+			}
+		}
+		f.live(wd)
 	})
-	t.Run("the first of several readers counts", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			wd.Subscribe(func(watchdog.Directive) {})
+	runFixture(t, "a ladder of its own", func(f *fixture) {
+		f.cfg.Budget.Ladders.Loop = []watchdog.DirectiveKind{watchdog.DirectiveCancel}
+		wd := f.attach()
+		for range 3 {
+			wd.Step(grep(1))
+		}
+		code, fired := wd.Fired()
+		require.True(f.t, fired)
+		require.Equal(f.t, watchdog.LoopDetected, code)
+	})
+	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
+		f.cfg.Budget.NoProgress = time.Minute
+		wd := f.attach()
+		for n := range 10 {
+			f.pass(50 * time.Second)
+			wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, n), Outcome: fmt.Append(nil, n)})
+		}
+		f.live(wd)
+		f.pass(50 * time.Second)
+		wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: []byte("1"), Outcome: []byte("1")})
+		f.pass(11 * time.Second)
+		require.Equal(f.t, watchdog.NoProgressExceeded, wd.Stop().Code)
+	})
+	runFixture(t, "the directive says what was repeated, and nothing of what was asked and answered", func(f *fixture) {
+		wd := f.attach()
+		var told error
+		err := wd.Try(context.Background(), func(ctx context.Context) error {
 			for range 3 {
 				wd.Step(grep(1))
 			}
-			f.pass(0) // the subscriber was told
+			<-ctx.Done()
+			told = context.Cause(ctx)
+			return told
+		})
+		require.ErrorIs(f.t, err, told)
+		polled, ok := wd.Poll()
+		require.True(f.t, ok)
+		require.Contains(f.t, polled.Loop, `"grep" was called with the same input and got the same result 3 times`)
+		require.NotContains(f.t, polled.Loop, "word")
+		var tried *watchdog.Directive
+		require.ErrorAs(f.t, told, &tried)
+		require.Equal(f.t, polled.Loop, tried.Loop)
+		require.NotContains(f.t, string(f.events(watchdog.EventUnstuck)[0].Payload), "same result", "it is not recorded")
+	})
+	runFixture(t, "where it is off, nothing is asked or ended, and new steps are progress", func(f *fixture) {
+		f.cfg.Loop.Mode, f.cfg.Budget.NoProgress = loop.Off, time.Minute
+		wd := f.attach()
+		for range 100 {
 			wd.Step(grep(1))
-			_, ok := wd.Poll()
-			require.True(t, ok)
+		}
+		f.live(wd)
+		f.pass(50 * time.Second)
+		wd.Step(grep(2))
+		f.pass(50 * time.Second)
+		f.live(wd)
+	})
+	runFixture(t, "a loop that goes on in a run that is only observed is recorded once a minute", func(f *fixture) {
+		f.cfg.ObserveOnly = true
+		wd := f.attach()
+		for range 300 {
 			wd.Step(grep(1))
-			_, fired := wd.Fired()
-			require.True(t, fired)
-		})
+			wd.Poll()
+			f.pass(time.Second)
+		}
+		require.Len(f.t, f.events(watchdog.EventUnstuck), 1)
+		require.InDelta(f.t, 5, len(f.events(watchdog.EventCheckpoint)), 2)
 	})
-	t.Run("a run that stops it goes on, and is asked about another loop", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			for other := range 3 {
-				for range 3 {
-					wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, other), Outcome: []byte("text")})
-				}
-				f.pass(0)
-				d, ok := wd.Poll()
-				require.True(t, ok, other)
-				require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
-				require.Equal(t, 1, d.Rung)
-				for n := range 40 {
-					wd.Step(loop.Step{
-						Tool: "edit", Class: loop.Change, Input: fmt.Appendf(nil, `{"file":"%d/%d"}`, other, n), Outcome: []byte("ok"),
-					})
-				}
-			}
-			f.live(wd)
-		})
-	})
-	t.Run("a ladder of its own", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.Ladders.Loop = []watchdog.DirectiveKind{watchdog.DirectiveCancel}
-			wd := f.attach()
-			for range 3 {
-				wd.Step(grep(1))
-			}
-			code, fired := wd.Fired()
-			require.True(t, fired)
-			require.Equal(t, watchdog.LoopDetected, code)
-		})
-	})
-	t.Run("new steps are progress, old ones activity", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.NoProgress = time.Minute
-			wd := f.attach()
-			for n := range 10 {
-				f.pass(50 * time.Second)
-				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, n), Outcome: fmt.Append(nil, n)})
-			}
-			f.live(wd)
-			f.pass(50 * time.Second)
-			wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: []byte("1"), Outcome: []byte("1")})
-			f.pass(11 * time.Second)
-			require.Equal(t, watchdog.NoProgressExceeded, wd.Stop().Code)
-		})
-	})
-	t.Run("the directive says what was repeated, and nothing of what was asked and answered", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			var told error
-			err := wd.Try(context.Background(), func(ctx context.Context) error {
-				for range 3 {
-					wd.Step(grep(1))
-				}
-				<-ctx.Done()
-				told = context.Cause(ctx)
-				return told
-			})
-			require.ErrorIs(t, err, told)
-			polled, ok := wd.Poll()
-			require.True(t, ok)
-			require.Contains(t, polled.Loop, `"grep" was called with the same input and got the same result 3 times`)
-			require.NotContains(t, polled.Loop, "word")
-			var tried *watchdog.Directive
-			require.ErrorAs(t, told, &tried)
-			require.Equal(t, polled.Loop, tried.Loop)
-			require.NotContains(t, string(f.events(watchdog.EventUnstuck)[0].Payload), "same result", "it is not recorded")
-		})
-	})
-	t.Run("where it is off, nothing is asked or ended, and new steps are progress", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Loop.Mode, f.cfg.Budget.NoProgress = loop.Off, time.Minute
-			wd := f.attach()
-			for range 100 {
-				wd.Step(grep(1))
-			}
-			f.live(wd)
-			f.pass(50 * time.Second)
-			wd.Step(grep(2))
-			f.pass(50 * time.Second)
-			f.live(wd)
-		})
-	})
-	t.Run("a loop that goes on in a run that is only observed is recorded once a minute", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.ObserveOnly = true
-			wd := f.attach()
-			for range 300 {
-				wd.Step(grep(1))
-				wd.Poll()
-				f.pass(time.Second)
-			}
-			require.Len(t, f.events(watchdog.EventUnstuck), 1)
-			require.InDelta(t, 5, len(f.events(watchdog.EventCheckpoint)), 2)
-		})
-	})
-	t.Run("a wrong config is an error", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Loop.Mode = "maybe"
-			_, err := watchdog.New(t.Context(), f.run, f.cfg)
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "Mode")
-		})
+	runFixture(t, "a wrong config is an error", func(f *fixture) {
+		f.cfg.Loop.Mode = "maybe"
+		_, err := watchdog.New(f.t.Context(), f.run, f.cfg)
+		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
+		require.ErrorContains(f.t, err, "Mode")
 	})
 }
 
 // TestStepOfPerson protects a run in which a person asks for the same again.
 func TestStepOfPerson(t *testing.T) {
 	person := loop.Step{Class: loop.Person}
-	t.Run("it begins anew", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
-			for range 20 {
-				wd.Step(grep(1))
-				wd.Step(grep(1))
-				require.True(t, wd.Step(person).New)
-			}
-			f.live(wd)
-			_, asked := wd.Poll()
-			require.False(t, asked)
-		})
-	})
-	t.Run("what was asked before, and not taken, is not in the way of what is asked later", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
-			wd := f.attach()
-			f.cfg.Loop.Classes["ask"] = loop.Wait // the config was copied
-			for range 3 {
-				wd.Step(grep(1))
-			}
-			wd.Step(loop.Step{Tool: "ask", Outcome: []byte("go on")})
-			for range 3 {
-				wd.Step(grep(2))
-			}
-			f.pass(0)
-			require.Len(t, f.events(watchdog.EventUnstuck), 2)
-		})
-	})
-	t.Run("it is progress, also as the first step, which nothing is recorded of", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.NoProgress = time.Minute
-			wd := f.attach()
-			for range 10 {
-				f.pass(50 * time.Second)
-				wd.Step(person)
-			}
-			f.live(wd)
-			require.NoError(t, wd.Close())
-			require.Empty(t, f.events(watchdog.EventCheckpoint))
-		})
-	})
-	t.Run("it is one after a restart, too", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			wd := f.attach()
+	runFixture(t, "it begins anew", func(f *fixture) {
+		wd := f.attach()
+		for range 20 {
 			wd.Step(grep(1))
 			wd.Step(grep(1))
-			require.NoError(t, wd.Close())
-			f.pass(time.Second)
-			wd = f.attach()
+			require.True(f.t, wd.Step(person).New)
+		}
+		f.live(wd)
+		_, asked := wd.Poll()
+		require.False(f.t, asked)
+	})
+	runFixture(t, "what was asked before, and not taken, is not in the way of what is asked later", func(f *fixture) {
+		f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
+		wd := f.attach()
+		f.cfg.Loop.Classes["ask"] = loop.Wait // the config was copied
+		for range 3 {
+			wd.Step(grep(1))
+		}
+		wd.Step(loop.Step{Tool: "ask", Outcome: []byte("go on")})
+		for range 3 {
+			wd.Step(grep(2))
+		}
+		f.pass(0)
+		require.Len(f.t, f.events(watchdog.EventUnstuck), 2)
+	})
+	runFixture(t, "it is progress, also as the first step, which nothing is recorded of", func(f *fixture) {
+		f.cfg.Budget.NoProgress = time.Minute
+		wd := f.attach()
+		for range 10 {
+			f.pass(50 * time.Second)
 			wd.Step(person)
-			require.Equal(t, loop.Go, wd.Step(grep(1)).Advice)
-			require.NoError(t, wd.Close())
-			require.Equal(t, loop.Go, f.attach().Step(grep(1)).Advice)
-		})
+		}
+		f.live(wd)
+		require.NoError(f.t, wd.Close())
+		require.Empty(f.t, f.events(watchdog.EventCheckpoint))
+	})
+	runFixture(t, "it is one after a restart, too", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		require.NoError(f.t, wd.Close())
+		f.pass(time.Second)
+		wd = f.attach()
+		wd.Step(person)
+		require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
+		require.NoError(f.t, wd.Close())
+		require.Equal(f.t, loop.Go, f.attach().Step(grep(1)).Advice)
 	})
 }
 
@@ -378,33 +340,29 @@ func TestWaitsEnd(t *testing.T) {
 		"asked first, and ended if it goes on": {nil, 10, 18},
 		"ended at once":                        {[]watchdog.DirectiveKind{watchdog.DirectiveCancel}, 10, 10},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Loop.Waits, f.cfg.Budget.Ladders.Loop = loop.End, c.ladder
-				wd := f.attach()
-				for range c.asked - 1 {
-					wd.Step(nap)
-				}
-				f.live(wd)
-				require.Empty(t, f.events(watchdog.EventUnstuck))
-				for range c.at - c.asked {
-					wd.Step(nap)
-					f.live(wd)
-				}
-				wd.Step(nap)
-				require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
-				require.Len(t, f.events(watchdog.EventUnstuck), min(1, c.at-c.asked))
-			})
-		})
-	}
-	t.Run("never, as ever, where it does not say so", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
+		runFixture(t, name, func(f *fixture) {
+			f.cfg.Loop.Waits, f.cfg.Budget.Ladders.Loop = loop.End, c.ladder
 			wd := f.attach()
-			for range 200 {
+			for range c.asked - 1 {
 				wd.Step(nap)
 			}
 			f.live(wd)
+			require.Empty(f.t, f.events(watchdog.EventUnstuck))
+			for range c.at - c.asked {
+				wd.Step(nap)
+				f.live(wd)
+			}
+			wd.Step(nap)
+			require.ErrorIs(f.t, wd.Stop(), watchdog.LoopDetected)
+			require.Len(f.t, f.events(watchdog.EventUnstuck), min(1, c.at-c.asked))
 		})
+	}
+	runFixture(t, "never, as ever, where it does not say so", func(f *fixture) {
+		wd := f.attach()
+		for range 200 {
+			wd.Step(nap)
+		}
+		f.live(wd)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A StopReason is the stable code of why a run ended: snake_case, never renamed, written to events and session
@@ -134,9 +133,5 @@ func (r StopReason) Temporary() bool { return r.Timeout() }
 func (r StopReason) Is(target error) bool {
 	return r.Timeout() && (target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded)
 }
-
-func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
-
-func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
 
 func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }

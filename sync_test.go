@@ -34,251 +34,154 @@ func TestSync(t *testing.T) {
 		"that is waited for":      func(b *fixture) watchdog.EventStore { return b.store },
 		"of a run that is polled": func(b *fixture) watchdog.EventStore { b.cfg.PollOnly = true; return b.store },
 	} {
-		t.Run("another process's cancel ends the run with the stored stop, from a store "+name, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				b.cfg.Store = store(b)
-				wd, sweeper := b.attach(), b.attach()
-				stop, err := wd.Sync(b.t.Context())
-				require.NoError(t, err)
-				require.Nil(t, stop)
-				b.live(wd)
-				first := b.cancelled(sweeper,
-					watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
-				b.pass(minute)
-				stop, err = wd.Sync(b.t.Context())
-				require.NoError(t, err)
-				require.Equal(t, first, stop)
-				require.Same(t, stop, requireStop(t, wd, watchdog.SessionIdleTimeout))
-				again, err := wd.Sync(b.t.Context())
-				require.NoError(t, err)
-				require.Same(t, stop, again)
-				require.NoError(t, wd.Close())
-				require.Equal(t, 1, countEvents(t, b.cfg.Store, watchdog.EventCancel))
-			})
+		runFixture(t, "another process's cancel ends the run with the stored stop, from a store "+name, func(b *fixture) {
+			b.cfg.Store = store(b)
+			wd, sweeper := b.attach(), b.attach()
+			stop, err := wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Nil(b.t, stop)
+			b.live(wd)
+			first := b.cancelled(sweeper,
+				watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
+			b.pass(minute)
+			stop, err = wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, first, stop)
+			require.Same(b.t, stop, requireStop(b.t, wd, watchdog.SessionIdleTimeout))
+			again, err := wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Same(b.t, stop, again)
+			require.NoError(b.t, wd.Close())
+			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
 		})
 	}
-	t.Run("the readers of directives are told, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, sweeper := b.attach(), b.attach()
-			told := make(chan watchdog.StopReason, 16)
-			wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
-			b.cancelled(sweeper, noOutput)
-			for range 2 {
-				_, err := wd.Sync(b.t.Context())
-				require.NoError(t, err)
-			}
-			synctest.Wait()
-			require.Equal(t, watchdog.CommandNoOutput, <-told)
-			require.Empty(t, told)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveCancel, d.Kind)
-		})
-	})
-	t.Run("a run that is only observed ends by it too, as the next attach would", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			sweeper := b.attach()
-			b.cfg.ObserveOnly = true
-			wd := b.attach()
-			b.cancelled(sweeper, noOutput)
+	runFixture(t, "the readers of directives are told, once", func(b *fixture) {
+		wd, sweeper := b.attach(), b.attach()
+		told := make(chan watchdog.StopReason, 16)
+		wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
+		b.cancelled(sweeper, noOutput)
+		for range 2 {
 			_, err := wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			requireStop(t, wd, watchdog.CommandNoOutput)
-			requireStop(t, b.attach(), watchdog.CommandNoOutput)
-		})
+			require.NoError(b.t, err)
+		}
+		synctest.Wait()
+		require.Equal(b.t, watchdog.CommandNoOutput, <-told)
+		require.Empty(b.t, told)
+		d, ok := wd.Poll()
+		require.True(b.t, ok)
+		require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
 	})
-	t.Run("another process's extension counts from then on, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, operator := b.attach(), b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			require.Equal(t, 4*time.Hour, wd.Remaining())
-			for range 2 {
-				stop, err := wd.Sync(b.t.Context())
-				require.NoError(t, err)
-				require.Nil(t, stop)
-				require.Equal(t, 5*time.Hour, wd.Remaining())
-			}
-			require.NoError(t, wd.Extend(time.Hour))
-			require.Equal(t, 6*time.Hour, wd.Remaining())
-			b.pass(over)
-			b.live(wd)
-			b.pass(2 * time.Hour)
-			require.Equal(t, 6*time.Hour, b.stopped(wd).Budget)
-		})
+	runFixture(t, "a run that is only observed ends by it too, as the next attach would", func(b *fixture) {
+		sweeper := b.attach()
+		b.cfg.ObserveOnly = true
+		wd := b.attach()
+		b.cancelled(sweeper, noOutput)
+		_, err := wd.Sync(b.t.Context())
+		require.NoError(b.t, err)
+		requireStop(b.t, wd, watchdog.CommandNoOutput)
+		requireStop(b.t, b.attach(), watchdog.CommandNoOutput)
 	})
-	t.Run("what happened to an older window is no concern of this one", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cancelled(b.attach(), noOutput)
-			b.pass(time.Hour)
-			wd := b.resume()
-			stop, err := wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			require.Nil(t, stop)
-			b.live(wd)
-		})
+	runFixture(t, "a run that has ended otherwise stays so, and the store is not asked", func(b *fixture) {
+		wd, sweeper := b.attach(), b.attach()
+		require.NoError(b.t, wd.Close())
+		b.cancelled(sweeper, noOutput)
+		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+		stop, err := wd.Sync(b.t.Context())
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, err, watchdog.ErrClosed)
+		require.Nil(b.t, stop)
 	})
-	t.Run("a limit that was exceeded before is found first", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(over)
-			stop, err := wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			require.Same(t, b.stopped(wd), stop)
-		})
-	})
-	t.Run("a run that has ended otherwise stays so, and the store is not asked", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, sweeper := b.attach(), b.attach()
-			require.NoError(t, wd.Close())
-			b.cancelled(sweeper, noOutput)
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			stop, err := wd.Sync(b.t.Context())
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.ErrClosed)
-			require.Nil(t, stop)
-		})
-	})
-	t.Run("nor is one that ends while the store is read", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			hook := &readHook{EventStore: b.store}
-			b.cfg.Store = hook
-			wd, sweeper := b.attach(), b.attach()
-			b.cancelled(sweeper, noOutput)
-			hook.before = func(context.Context) error { return wd.Close() }
-			_, err := wd.Sync(b.t.Context())
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-		})
+	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
+		hook := &readHook{EventStore: b.store}
+		b.cfg.Store = hook
+		wd, sweeper := b.attach(), b.attach()
+		b.cancelled(sweeper, noOutput)
+		hook.before = func(context.Context) error { return wd.Close() }
+		_, err := wd.Sync(b.t.Context())
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
 	})
 }
 
 func TestSyncStoreFails(t *testing.T) {
-	t.Run("where it cannot be read", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, other := b.attach(), b.attach()
-			b.cancelled(other, noOutput)
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			stop, err := wd.Sync(b.t.Context())
-			require.ErrorIs(t, err, errDiskFull)
-			require.ErrorContains(t, err, "s-1")
-			require.Nil(t, stop)
-			b.live(wd)
-			require.Equal(t, 4*time.Hour, wd.Remaining())
-			b.store.set(func(s *flakyStore) { s.failGet = nil })
-			_, err = wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			requireStop(t, wd, watchdog.CommandNoOutput)
-		})
+	runFixture(t, "where it cannot be read", func(b *fixture) {
+		wd, other := b.attach(), b.attach()
+		b.cancelled(other, noOutput)
+		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+		stop, err := wd.Sync(b.t.Context())
+		require.ErrorIs(b.t, err, errDiskFull)
+		require.ErrorContains(b.t, err, "s-1")
+		require.Nil(b.t, stop)
+		b.live(wd)
+		require.Equal(b.t, 4*time.Hour, wd.Remaining())
+		b.store.set(func(s *flakyStore) { s.failGet = nil })
+		_, err = wd.Sync(b.t.Context())
+		require.NoError(b.t, err)
+		requireStop(b.t, wd, watchdog.CommandNoOutput)
 	})
-	t.Run("where an event cannot be understood", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
-			_, err := wd.Sync(b.t.Context())
-			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
-			b.live(wd)
-		})
+	runFixture(t, "where an event cannot be understood", func(b *fixture) {
+		wd := b.attach()
+		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
+		_, err := wd.Sync(b.t.Context())
+		require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
+		b.live(wd)
 	})
-	t.Run("where it hangs: after the record timeout, or when the caller's context ends", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			hook := &readHook{EventStore: b.store}
-			b.cfg.Store = hook
-			wd := b.attach()
-			hook.before = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-			failed := make(chan error, 1)
-			heed := func(ctx context.Context) {
-				_, err := wd.Sync(ctx)
-				failed <- err
-			}
-			go heed(context.Background())
-			synctest.Wait()
-			b.pass(watchdog.DefaultRecordTimeout - 1)
-			require.Empty(t, failed)
-			b.live(wd)
-			b.pass(1)
-			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
-			ctx, end := context.WithCancelCause(context.Background())
-			go heed(ctx)
-			synctest.Wait()
-			require.Empty(t, failed)
-			end(errHostGone)
-			require.ErrorIs(t, <-failed, errHostGone)
-			b.live(wd)
-			hook.before = nil
-			require.NoError(t, wd.Close())
-		})
+	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
+		hang := make(chan struct{})
+		hook := &readHook{EventStore: b.store}
+		b.cfg.Store = hook
+		wd := b.attach()
+		hook.before = func(context.Context) error { <-hang; return nil }
+		ctx, end := context.WithCancelCause(context.Background())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := wd.Sync(ctx)
+			failed <- err
+		}()
+		synctest.Wait()
+		end(errHostGone)
+		err := <-failed
+		require.ErrorIs(b.t, err, errHostGone)
+		require.ErrorIs(b.t, err, context.Canceled)
+		close(hang)
+		synctest.Wait()
 	})
-	t.Run("where it ignores its context besides, the caller's context ends the wait for it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			hang := make(chan struct{})
-			hook := &readHook{EventStore: b.store}
-			b.cfg.Store = hook
-			wd := b.attach()
-			hook.before = func(context.Context) error { <-hang; return nil }
-			ctx, end := context.WithCancelCause(context.Background())
-			failed := make(chan error, 1)
-			go func() {
-				_, err := wd.Sync(ctx)
-				failed <- err
-			}()
-			synctest.Wait()
-			end(errHostGone)
-			err := <-failed
-			require.ErrorIs(t, err, errHostGone)
-			require.ErrorIs(t, err, context.Canceled)
-			close(hang)
-			synctest.Wait()
-		})
-	})
-	t.Run("and the run's limits go on while it hangs", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
-			hook := &readHook{EventStore: b.store}
-			b.cfg.Store = hook
-			wd := b.attach()
-			b.pass(watchdog.DefaultWallClock - time.Second)
-			hang := make(chan struct{})
-			hook.before = func(context.Context) error { <-hang; return nil }
-			heeded := make(chan *watchdog.Stop, 1)
-			go func() {
-				stop, _ := wd.Sync(context.Background())
-				heeded <- stop
-			}()
-			synctest.Wait()
-			b.pass(time.Second + 1)
-			close(hang)
-			require.Same(t, <-heeded, b.stopped(wd), "the limit's, which waits for the store behind it")
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
+	runFixture(t, "and the run's limits go on while it hangs", func(b *fixture) {
+		b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
+		hook := &readHook{EventStore: b.store}
+		b.cfg.Store = hook
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock - time.Second)
+		hang := make(chan struct{})
+		hook.before = func(context.Context) error { <-hang; return nil }
+		heeded := make(chan *watchdog.Stop, 1)
+		go func() {
+			stop, _ := wd.Sync(context.Background())
+			heeded <- stop
+		}()
+		synctest.Wait()
+		b.pass(time.Second + 1)
+		close(hang)
+		require.Same(b.t, <-heeded, b.stopped(wd), "the limit's, which waits for the store behind it")
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 	})
 }
 
 func TestSyncExtension(t *testing.T) {
-	t.Run("by a heed that comes between its append and its return", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			var wd *watchdog.Watchdog
-			b.cfg.PollOnly = true
-			b.cfg.Store = &watchdog.Memory{}
-			wd = b.attach()
-			var all sync.WaitGroup
-			for range 100 {
-				all.Go(func() { wd.Extend(minute) })
-				all.Go(func() { wd.Sync(context.Background()) })
-			}
-			all.Wait()
-			require.Equal(t, 4*time.Hour+100*minute, wd.Remaining())
-		})
-	})
-	t.Run("nor lost where the store cannot be read", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			require.NoError(t, wd.Extend(time.Hour))
-			require.Equal(t, 5*time.Hour, wd.Remaining())
-		})
+	runFixture(t, "by a heed that comes between its append and its return", func(b *fixture) {
+		var wd *watchdog.Watchdog
+		b.cfg.PollOnly = true
+		b.cfg.Store = &watchdog.Memory{}
+		wd = b.attach()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { wd.Extend(minute) })
+			all.Go(func() { wd.Sync(context.Background()) })
+		}
+		all.Wait()
+		require.Equal(b.t, 4*time.Hour+100*minute, wd.Remaining())
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,18 +93,6 @@ func TestTogether(t *testing.T) {
 		require.LessOrEqual(t, len(store.transacts), 4)
 		closeAll(t, all)
 	})
-	bubble("a run that is refused keeps no other from the store", func(t *testing.T, store *countingStore) {
-		store.refused = "s-300"
-		all := attachAll(t, runs, with(store))
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		require.Equal(t, runs-1, store.recorded(t, all, watchdog.EventCancel))
-		require.ErrorIs(t, all[300].Close(), errRefused)
-		require.Less(t, len(store.transacts), 40, "the batch is halved, not divided into runs")
-		store.refused = ""
-		closeAll(t, all)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-	})
 	for _, ignoresContext := range []bool{false, true} {
 		bubble(fmt.Sprintf("a store that hangs delays each by the record timeout, ignores its context: %v", ignoresContext), func(t *testing.T, store *countingStore) {
 			all := attachAll(t, runs, with(store))
@@ -157,91 +146,12 @@ func TestTogether(t *testing.T) {
 		requireStop(t, all[7], watchdog.WallClockExceeded)
 		closeAll(t, all)
 	})
-	bubble("another process's stop is the one that counts", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, with(store))
-		other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-7", StartedAt: all[7].StartedAt()},
-			watchdog.Config{Store: &store.Memory, Logger: quiet, Budget: hourly})
-		require.NoError(t, err)
-		_, err = other.Cancel(noOutput)
-		require.NoError(t, err)
+	runSynced(t, "a store whose values cannot be compared", func(t *testing.T) {
+		store := taggedStore{&countingStore{}, []string{"a"}}
+		all := attachAll(t, 100, with(store))
 		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		require.Equal(t, noOutput.Reason, all[7].Stop().Code)
-		closeAll(t, all)
-	})
-	bubble("a store that hangs holds up its own runs only", func(t *testing.T, store *countingStore) {
-		healthy := &countingStore{}
-		all := attachAll(t, runs, func(i int) watchdog.Config {
-			if i%2 == 0 {
-				return with(store)(i)
-			}
-			return with(healthy)(i)
-		})
-		hang := make(chan struct{})
-		store.setHang(hang)
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs/2, ended(all))
-		require.Equal(t, runs/2, healthy.recorded(t, all, watchdog.EventCancel))
-		after(time.Second)
-		require.Equal(t, runs, ended(all))
-		store.setHang(nil)
-		closeAll(t, all)
-	})
-	bubble("each run has its own record timeout", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, func(i int) watchdog.Config {
-			cfg := with(store)(i)
-			cfg.RecordTimeout = time.Duration(1+i%2) * time.Second
-			return cfg
-		})
-		store.setHang(make(chan struct{}))
-		ringAt(time.Hour+1, all)
-		after(time.Second)
-		require.Equal(t, runs/2, ended(all))
-		after(time.Second)
-		require.Equal(t, runs, ended(all))
-		store.setHang(nil)
-		closeAll(t, all)
-	})
-	bubble("a run that talks to the store already holds up no other", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, with(store))
-		hang := make(chan struct{})
-		store.setHang(hang)
-		go func() { _ = all[7].Extend(time.Second) }()
-		synctest.Wait()
-		store.setHang(nil)
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		close(hang)
-		synctest.Wait()
-		closeAll(t, all)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-	})
-	t.Run("a store whose values cannot be compared", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := taggedStore{&countingStore{}, []string{"a"}}
-			all := attachAll(t, 100, with(store))
-			ringAt(time.Hour+1, all)
-			require.Equal(t, len(all), ended(all))
-			require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
-			closeAll(t, all)
-		})
-	})
-	bubble("the store gets what the contexts of all runs agree on", func(t *testing.T, store *countingStore) {
-		var tenant, trace []any
-		store.before = func(ctx context.Context) {
-			tenant, trace = append(tenant, ctx.Value(tenantKey{})), append(trace, ctx.Value(traceKey{}))
-		}
-		all := make([]*watchdog.Watchdog, 10)
-		for i := range all {
-			ctx := context.WithValue(context.WithValue(context.Background(), tenantKey{}, "t"), traceKey{}, i)
-			wd, err := watchdog.New(ctx, watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: time.Now()}, with(store)(i))
-			require.NoError(t, err)
-			watchdog.StopTimer(wd)
-			all[i] = wd
-		}
-		ringAt(time.Hour+1, all)
-		require.Equal(t, []any{"t"}, tenant)
-		require.Equal(t, []any{nil}, trace)
+		require.Equal(t, len(all), ended(all))
+		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
 		closeAll(t, all)
 	})
 	for _, logs := range []string{"the log of one", "the log of all"} {
@@ -262,36 +172,63 @@ func TestTogether(t *testing.T) {
 			closeAll(t, all)
 		})
 	}
-	t.Run("a store that takes one run at a time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &flakyStore{}
-			all := attachAll(t, runs, with(store))
-			before, hang := runtime.NumGoroutine(), make(chan struct{})
-			ringAt(time.Hour+1, all[:runs/2])
-			require.Equal(t, runs/2, ended(all))
-			require.Equal(t, runs/2, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
-			store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, true })
-			ringAt(1, all[runs/2:])
-			require.Less(t, runtime.NumGoroutine()-before, 100)
-			after(time.Second - 1)
-			require.Equal(t, runs/2, ended(all))
-			after(1)
-			require.Equal(t, runs, ended(all))
-			store.set(func(s *flakyStore) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			closeAll(t, all)
-			require.Equal(t, runs, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
-		})
-	})
 }
-
-type tenantKey struct{}
-
-type traceKey struct{}
 
 // A taggedStore cannot be compared.
 type taggedStore struct {
 	*countingStore
 	tags []string
+}
+
+// TestWarnedTogether protects a store and the host's memory from the warnings of many runs at one instant.
+func TestWarnedTogether(t *testing.T) {
+	const runs = 1000
+	warned := watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}}
+	bubble := func(name string, test func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32)) {
+		runSynced(t, name, func(t *testing.T) {
+			store, told := &countingStore{}, &atomic.Int32{}
+			test(t, store, attachAll(t, runs, func(int) watchdog.Config {
+				return watchdog.Config{
+					Store: store, Budget: warned, RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
+				}
+			}), told)
+		})
+	}
+	bubble("they are recorded in a few appends and then told", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
+		store.delay = 100 * time.Millisecond
+		before := runtime.NumGoroutine()
+		ringAt(30*minute, all)
+		require.Less(t, runtime.NumGoroutine()-before, 100)
+		require.Zero(t, told.Load())
+		after(store.delay)
+		require.EqualValues(t, runs, told.Load())
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
+		require.LessOrEqual(t, len(store.appends), 4)
+		require.Zero(t, ended(all))
+		store.delay = 0
+		closeAll(t, all)
+	})
+	runSynced(t, "directives that come with the run's end are recorded after it", func(t *testing.T) {
+		store := &countingStore{}
+		asked := watchdog.Budget{
+			WallClock: time.Hour, WarnAt: []float64{}, Idle: 50 * minute,
+			Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
+		}
+		all := attachAll(t, runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: asked} })
+		store.before = func(context.Context) {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			require.NotEmpty(t, store.transacts)
+		}
+		before := runtime.NumGoroutine()
+		ringAt(time.Hour+1, all)
+		require.Less(t, store.goroutines-before, 100)
+		require.LessOrEqual(t, len(store.transacts)+len(store.appends), 8)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWait))
+		for _, wd := range all {
+			require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
+		}
+		closeAll(t, all)
+	})
 }

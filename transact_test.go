@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -91,32 +90,6 @@ func liveAndDie(t *testing.T, store watchdog.EventStore) {
 	})
 }
 
-// TestAttachToOftenResumedRun protects that a run can be attached to however often it was resumed: what an attach asks
-// the store is bounded, so that it ends within the record timeout.
-func TestAttachToOftenResumedRun(t *testing.T) {
-	store := &innerStore{}
-	inFixture(t, func(b *fixture) {
-		b.cfg.Store, b.cfg.PollOnly = store, true
-		b.attach()
-		b.pass(2 * time.Hour)
-		var last *watchdog.Watchdog
-		for range 250 {
-			b.pass(time.Second)
-			store.calls = calls{}
-			last = b.resume()
-			require.LessOrEqual(b.t, store.calls.selects+store.calls.reads, 110)
-			require.NoError(b.t, last.Complete())
-		}
-		b.pass(time.Second)
-		last = b.resume()
-		b.pass(time.Second)
-		store.calls = calls{}
-		require.Equal(b.t, last.StartedAt(), b.attach().StartedAt())
-		require.LessOrEqual(b.t, store.calls.selects+store.calls.reads, 110)
-		require.Equal(b.t, 1, store.calls.reads)
-	})
-}
-
 // TestWrappedStore protects that a wrapper is passed by only if it says so.
 func TestWrappedStore(t *testing.T) {
 	t.Run("one with Unwrap is passed by where the store inside can do more, however deep it lies", func(t *testing.T) {
@@ -152,20 +125,4 @@ func TestWrappedStore(t *testing.T) {
 		require.Equal(t, []string{watchdog.EventWarning, watchdog.EventResume}, wrapper.appended)
 		require.Equal(t, 2, wrapper.innerStore.calls.transacts)
 	})
-	t.Run("and refuses in vain", func(t *testing.T) {
-		wrapper := &refuser{Memory: &watchdog.Memory{}}
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store, b.cfg.PollOnly = wrapper, true
-			wd := b.attach()
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(b.t, err)
-			require.NoError(b.t, wd.Close(), "the cancel was stored without it")
-			require.Equal(b.t, watchdog.StopReason("host_gone"), b.attach().Stop().Code)
-		})
-	})
 }
-
-// A refuser refuses every Append, and has the rest from the store that it embeds.
-type refuser struct{ *watchdog.Memory }
-
-func (*refuser) Append(context.Context, ...watchdog.Event) error { return errors.New("read only") }

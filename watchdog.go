@@ -3,17 +3,18 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog/loop"
-
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/digest"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
@@ -62,13 +63,6 @@ type settings struct {
 	forgets   bool         // nobody finds the run again
 }
 
-// with are these settings of a run for a layer of it with another budget.
-func (s settings) with(b *Budget) settings {
-	s.limits = b.shared()
-	return s
-}
-
-// log is the host's log.
 func (s *settings) log() *slog.Logger {
 	if s.logger == nil {
 		return slog.Default()
@@ -84,13 +78,6 @@ func (r *run) extras() *extras {
 	return r.more
 }
 
-// hasMore reports whether there are any. A step may be making them while the run is closed.
-func (r *run) hasMore() bool {
-	r.Lock()
-	defer r.Unlock()
-	return r.more != nil
-}
-
 // around is the run around a layer, nil for a session.
 func (r *run) around() *run {
 	outer := r.Outer()
@@ -100,10 +87,15 @@ func (r *run) around() *run {
 	return outer.Host().(*run)
 }
 
+// ended reports whether the run has ended, also by its parent just now.
+func (r *run) ended() bool {
+	r.CheckParent()
+	return r.Inner().Err() != nil
+}
+
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
 func (r *run) poll() *Stop { return asStop(r.Poll()) }
 
-// asStop is the stop that a cause is.
 func asStop(cause error) *Stop {
 	stop, _ := cause.(*Stop) //nolint:errorlint // as [run.Stopped] returned it
 	return stop
@@ -132,7 +124,6 @@ func (r *run) howEnded() (stop *Stop, err error) {
 	return stop, err
 }
 
-// errEnded says how the run has ended.
 func (r *run) errEnded() error { return fmt.Errorf("%w: %w", ErrEnded, r.Cause()) }
 
 // ID returns the run's ID, a random one where the host gave none. It is empty for a nil Watchdog.
@@ -210,4 +201,74 @@ func (r *run) readersOf() *readers {
 	}
 	r.readers.CompareAndSwap(nil, &readers{})
 	return r.readers.Load()
+}
+
+// Subscribe has every later directive given to call, in the order in which they were decided and the [DirectiveCancel]
+// of a stop last, on a goroutine of its own that ends when there is none left; with PollOnly on the caller's of
+// whatever method found it. A subscriber that blocks or panics harms neither the watchdog nor the others: up to 16
+// directives wait for it, then the oldest is dropped and counted in
+// [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
+// subscription and does not wait for a call that is under way. On a nil Watchdog there are no directives.
+func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
+	if w == nil {
+		return func() {}
+	}
+	r := &w.r
+	return r.readersOf().Subscribe(func(d Directive, dropped int) {
+		d.Dropped = dropped
+		r.delivered(&d)
+		r.CallHost("Subscribe", func() { call(d) })
+	})
+}
+
+// Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
+// boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
+// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, costs the same and waits no longer:
+// for the record of a directive that it found, at most the record timeout. A directive whose record takes longer comes
+// with a later poll. On a nil Watchdog there are no directives.
+func (w *Watchdog) Poll() (Directive, bool) {
+	if w == nil {
+		return Directive{}, false
+	}
+	r := &w.r
+	var stop *Stop
+	if !r.Quiet() {
+		began := clocks.Now(r.Tree.Clock)
+		if stop = r.poll(); stop == nil && !r.Tree.Inline {
+			r.Tree.Await(began, r.Record.Underway()) // the record of a directive that this look found
+		}
+	}
+	return r.takePolled(stop, r.Tree.Inline)
+}
+
+// Pending yields the directives that were not polled yet, oldest first, each once, as [Watchdog.Poll] does, and never
+// waits: it asks no store, and without a timer ([Config].PollOnly) it does not look at the limits either. What comes
+// while the loop runs is yielded, too. On a nil Watchdog there is none.
+func (w *Watchdog) Pending() iter.Seq[Directive] {
+	return func(yield func(Directive) bool) {
+		if w == nil {
+			return
+		}
+		for {
+			if d, ok := w.r.takePolled(w.r.stopped(), false); !ok || !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// takePolled is the next directive for polls. That of a stop may be in no line yet: nobody was there to take it, or it
+// was stored before this attach. Then the subscribers are called here, or each on a goroutine of its own.
+func (r *run) takePolled(stop *Stop, here bool) (Directive, bool) {
+	if stop != nil {
+		if all := r.readersOf(); all.End(stop.directive()) {
+			all.Deliver(here)
+		}
+	}
+	d, dropped, ok := r.readers.Load().Poll()
+	if ok {
+		d.Dropped = dropped
+		r.delivered(&d)
+	}
+	return d, ok
 }

@@ -11,78 +11,65 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
 )
 
 func TestWallClock(t *testing.T) {
-	t.Run("at the budget a run has not fired, one nanosecond later it has", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(watchdog.DefaultWallClock)
-			b.live(wd)
-			b.pass(1)
-			stop := b.stopped(wd)
-			require.Equal(t, 4*time.Hour, stop.Budget)
-			require.Equal(t, noon, stop.StartedAt)
-		})
+	runFixture(t, "at the budget a run has not fired, one nanosecond later it has", func(b *fixture) {
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock)
+		b.live(wd)
+		b.pass(1)
+		stop := b.stopped(wd)
+		require.Equal(b.t, 4*time.Hour, stop.Budget)
+		require.Equal(b.t, noon, stop.StartedAt)
 	})
-	t.Run("elapsed seconds are floored", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			b.cfg.Budget.WallClock = time.Second
-			wd := b.attach()
-			b.pass(2*time.Second - 1)
-			b.stopped(wd)
-			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload),
-				`"elapsed_seconds":1,"configured_budget_seconds":1}`)
-		})
+	runFixture(t, "elapsed seconds are floored", func(b *fixture) {
+		b.cfg.PollOnly = true
+		b.cfg.Budget.WallClock = time.Second
+		wd := b.attach()
+		b.pass(2*time.Second - 1)
+		b.stopped(wd)
+		require.Contains(b.t, string(b.events(watchdog.EventCancel)[0].Payload),
+			`"elapsed_seconds":1,"configured_budget_seconds":1}`)
 	})
-	t.Run("the stop tells what elapsed to the microsecond, as read from the store", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(4*time.Hour + 1234567*time.Microsecond)
-			require.Equal(t, 4*time.Hour+1234567*time.Microsecond, b.stopped(wd).Elapsed)
-			require.Equal(t, wd.Stop(), b.attach().Stop())
-		})
+	runFixture(t, "the stop tells what elapsed to the microsecond, as read from the store", func(b *fixture) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.pass(4*time.Hour + 1234567*time.Microsecond)
+		require.Equal(b.t, 4*time.Hour+1234567*time.Microsecond, b.stopped(wd).Elapsed)
+		require.Equal(b.t, wd.Stop(), b.attach().Stop())
 	})
-	t.Run("it fires without a poll, and the event is there before the context ends", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			recorded := make(chan int, 1)
-			context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
-			b.pass(watchdog.DefaultWallClock + 1)
-			require.Equal(t, 1, <-recorded)
-		})
+	runFixture(t, "it fires without a poll, and the event is there before the context ends", func(b *fixture) {
+		wd := b.attach()
+		recorded := make(chan int, 1)
+		context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
+		b.pass(watchdog.DefaultWallClock + 1)
+		require.Equal(b.t, 1, <-recorded)
 	})
-	t.Run("a run without limit does not fire", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WallClock = watchdog.NoLimit
-			wd := b.attach()
-			b.pass(24 * 365 * time.Hour)
-			b.live(wd)
-			require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
-			require.Empty(t, b.events(watchdog.EventWarning))
-		})
+	runFixture(t, "a run without limit does not fire", func(b *fixture) {
+		b.cfg.Budget.WallClock = watchdog.NoLimit
+		wd := b.attach()
+		b.pass(24 * 365 * time.Hour)
+		b.live(wd)
+		require.Equal(b.t, time.Duration(watchdog.NoLimit), wd.Remaining())
+		require.Empty(b.t, b.events(watchdog.EventWarning))
 	})
-	t.Run("a run that attaches beyond its budget fires before New returns", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.pass(5 * time.Hour)
-			b.stopped(b.attach())
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.Empty(t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
-		})
+	runFixture(t, "a run that attaches beyond its budget fires before New returns", func(b *fixture) {
+		b.pass(5 * time.Hour)
+		b.stopped(b.attach())
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Empty(b.t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
 	})
-	t.Run("in a synctest bubble the standard clock is enough", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			began := time.Now()
-			<-wd.Context().Done()
-			require.Equal(t, time.Hour+1, time.Since(began))
+	runSynced(t, "in a synctest bubble the standard clock is enough", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
 		})
+		require.NoError(t, err)
+		defer wd.Close()
+		began := time.Now()
+		<-wd.Context().Done()
+		require.Equal(t, time.Hour+1, time.Since(began))
 	})
 }
 
@@ -139,26 +126,22 @@ func TestRemaining(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	t.Run("it ends the run without an event and can be called again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			require.NoError(t, wd.Close())
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
-			b.pass(5 * time.Hour)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.Zero(t, wd.Remaining())
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
+	runFixture(t, "it ends the run without an event and can be called again", func(b *fixture) {
+		wd := b.attach()
+		require.NoError(b.t, wd.Close())
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
+		b.pass(5 * time.Hour)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.Zero(b.t, wd.Remaining())
+		require.Empty(b.t, b.events(watchdog.EventCancel))
 	})
-	t.Run("a stop stays a stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(5 * time.Hour)
-			require.NoError(t, wd.Close())
-			b.stopped(wd)
-		})
+	runFixture(t, "a stop stays a stop", func(b *fixture) {
+		wd := b.attach()
+		b.pass(5 * time.Hour)
+		require.NoError(b.t, wd.Close())
+		b.stopped(wd)
 	})
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
 		before := goroutines()
@@ -170,4 +153,58 @@ func TestClose(t *testing.T) {
 		}
 		require.LessOrEqual(t, goroutines(), before)
 	})
+}
+
+// A lateStore takes its time to answer what it is asked first.
+type lateStore struct {
+	watchdog.EventStore
+	slow time.Duration
+}
+
+func (s *lateStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	time.Sleep(s.slow)
+	s.slow = 0
+	return s.EventStore.Read(ctx, aggregateType, aggregateID)
+}
+
+// TestSlowAttach protects a run from what its store took to answer: the host could give no sign of life meanwhile. The
+// wall clock and safety count it, because they are about real time.
+func TestSlowAttach(t *testing.T) {
+	const slow = 3 * time.Second
+	for name, test := range map[string]struct {
+		budget watchdog.Budget
+		after  time.Duration // that the attach is done
+	}{
+		"idle begins when the attach is done": {watchdog.Budget{Idle: time.Second}, time.Second},
+		"so does no progress":                 {watchdog.Budget{NoProgress: time.Second}, time.Second},
+		"and the wait for a first sign": {
+			watchdog.Budget{Idle: time.Hour, FirstSign: 2 * time.Second, FromFirstSign: true}, 2 * time.Second,
+		},
+		"the wall clock does not": {watchdog.Budget{WallClock: 5 * time.Second}, 5*time.Second - slow},
+		"nor does safety":         {watchdog.Budget{Safety: 4 * time.Second}, 4*time.Second - slow},
+	} {
+		runSynced(t, name, func(t *testing.T) {
+			var trace []watchdog.Signal
+			cfg := watchdog.Config{
+				Store: &lateStore{&watchdog.Memory{}, slow}, Budget: test.budget, Logger: quiet,
+				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+			}
+			began := time.Now()
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			require.GreaterOrEqual(t, time.Since(began), slow)
+			time.Sleep(test.after - time.Since(began.Add(slow)))
+			require.NoError(t, wd.Context().Err(), "at the limit itself it has not fired")
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			stop := wd.Stop()
+			require.NotNil(t, stop)
+			decided, err := replay.Run(test.budget, trace, false)
+			require.NoError(t, err)
+			require.NotEmpty(t, decided)
+			require.Equal(t, stop.Code, decided[len(decided)-1].Reason)
+			require.Equal(t, slow+test.after+1, decided[len(decided)-1].At)
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/eapache/go-resiliency/deadline"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/timeout"
+
 	"github.com/seed62658d38/watchdog/bound"
 )
 

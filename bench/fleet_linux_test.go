@@ -241,3 +241,21 @@ func processTimes(b *testing.B, pid int) (parent int, own, ended time.Duration) 
 	must(b, err)
 	return int(number(4)), own, time.Duration(number(16)+number(17)) * tick
 }
+
+// endsElsewhere is how many runs the fleet has ended.
+const endsElsewhere = 200_000
+
+var endedRows = fmt.Sprintf(`
+	INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, reason, ended_at, ended)
+	SELECT 'run-' || n, 'cancelled', now(), now(), 1, 'watchdog_idle_timeout', now(), pg_current_xact_id()
+	FROM generate_series(1, %d) AS n`, endsElsewhere)
+
+// holdTransaction begins a transaction that has written, and is forgotten until the end.
+func (c *crowd) holdTransaction(b *testing.B) {
+	b.Helper()
+	tx, err := c.db.BeginTx(context.WithoutCancel(b.Context()), nil)
+	must(b, err)
+	_, err = tx.ExecContext(b.Context(), "SELECT pg_current_xact_id()")
+	must(b, err)
+	b.Cleanup(func() { must(b, tx.Rollback()) })
+}

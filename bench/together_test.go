@@ -17,7 +17,7 @@ const together = 50_000
 
 // BenchmarkTogether measures when the last of 50,000 runs that trip at one instant has ended, how many of them are
 // recorded by then, how many goroutines that takes at the most, and what the process allocates for each run meanwhile.
-// Run it a few times: -benchtime=3x. [BenchmarkTogetherByHand] inserts the same rows.
+// Run it a few times: -benchtime=3x.
 func BenchmarkTogether(b *testing.B) {
 	b.Run("store=memory", func(b *testing.B) { endTogether(b, &watchdog.Memory{}, 5*time.Second) })
 	b.Run("store=sqlite", func(b *testing.B) { endTogether(b, newSQLite(b).store.(watchdog.EventStore), 40*time.Second) })

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,37 +60,6 @@ func serveStream(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// BenchmarkChunk measures one Read of a body whose next chunk is always there: what the Transport adds to it, and what
-// a filter adds to that for a ping, for a token and for 4 KiB of one line.
-func BenchmarkChunk(b *testing.B) {
-	wd := armIdle(b)
-	b.Cleanup(func() { wd.Close() })
-	events := func(body instant) *watchdoghttp.Transport {
-		return &watchdoghttp.Transport{Base: body, Alive: watchdoghttp.EventStream}
-	}
-	for _, with := range []struct {
-		name      string
-		ctx       context.Context
-		transport *watchdoghttp.Transport
-	}{
-		{"Transport", context.Background(), &watchdoghttp.Transport{Base: instant("")}},
-		{"Transport,run", wd.Context(), &watchdoghttp.Transport{Base: instant("")}},
-		{"EventStream,ping", context.Background(), events("event: ping\ndata: {\"type\": \"ping\"}\n\n")},
-		{"EventStream,token", context.Background(), events("data: {\"delta\": \"token\"}\n\n")},
-		{"EventStream,4KiB", context.Background(), events(instant("data: " + strings.Repeat("x", chunkLength)))},
-	} {
-		b.Run("with="+with.name, func(b *testing.B) {
-			body := open(with.ctx, b, with.transport, "http://example.org/")
-			defer body.Close()
-			chunk := make([]byte, chunkLength)
-			b.ReportAllocs()
-			for b.Loop() {
-				body.Read(chunk)
-			}
-		})
-	}
-}
-
 // armIdle attaches a watchdog with an idle limit.
 func armIdle(b *testing.B) *watchdog.Watchdog {
 	b.Helper()
@@ -131,21 +99,3 @@ func drain(b *testing.B, body io.Reader) time.Duration {
 	}
 	return time.Since(began)
 }
-
-// instant is a base that answers at once with an endless body of events, which repeats the chunk; an empty one fills
-// every Read as it is.
-type instant string
-
-func (i instant) RoundTrip(req *http.Request) (*http.Response, error) {
-	header := http.Header{"Content-Type": {"text/event-stream"}}
-	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: i, Request: req}, nil
-}
-
-func (i instant) Read(p []byte) (int, error) {
-	if i == "" {
-		return len(p), nil
-	}
-	return copy(p, i), nil
-}
-
-func (instant) Close() error { return nil }

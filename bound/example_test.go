@@ -42,7 +42,8 @@ func ExampleCalls() {
 	}
 	hang := make(chan struct{})
 
-	out := bound.Do(context.Background(), tick, func(context.Context) (string, error) {
+	out := bound.Do(context.Background(), tick, func(ctx context.Context) (string, error) {
+		bound.Note(ctx, "fetch the page")
 		<-hang
 		return "too late", nil
 	})
@@ -53,14 +54,14 @@ func ExampleCalls() {
 	fmt.Println(again.Layer, again.Result)
 
 	for _, call := range calls.Abandoned() {
-		fmt.Println("still running:", call.Key)
+		fmt.Println("still running:", call.Key, "in:", call.Note)
 	}
 	close(hang)
 	// Output:
 	// gave the lease back
 	// hard, abandoned: true, result: ""
 	// none in time
-	// still running: tick
+	// still running: tick in: fetch the page
 }
 
 // A second call under a key that is in flight is refused.

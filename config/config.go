@@ -70,7 +70,6 @@ type graces struct {
 	interrupt, terminate time.Duration
 }
 
-// extras are the settings of a step that a [stall.Config] does not hold.
 type extras struct {
 	activity                  stall.ActivitySource
 	captureStderr             bool
@@ -142,7 +141,6 @@ func (s source) switchedOff(path string) string {
 // overriddenBy reports whether a variable may leave this setting of the file without effect.
 func (s source) overriddenBy(other source) bool { return other.variable != "" && s.variable == "" }
 
-// fault returns an error about the value from this source.
 func (s source) fault(path, value, problem string) *Error {
 	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: path, Value: value, Problem: problem}
 }

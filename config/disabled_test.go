@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +35,7 @@ func TestDisabled(t *testing.T) {
 		"limits are kept for when it is on again":       {key + "true\n  idle_timeout_seconds: 60\n", "", true, "limits.yaml:2"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), environment(variables{disabledVariable: test.value}))
-			require.NoError(t, err)
+			c := parse(t, test.text, variables{disabledVariable: test.value})
 			require.Equal(t, []bool{test.off, test.off, test.off}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
 			require.Contains(t, settings(c), [3]string{disabledKey, fmt.Sprint(test.off), test.source})
 			if test.off {
@@ -46,8 +44,7 @@ func TestDisabled(t *testing.T) {
 		})
 	}
 	t.Run("the switch of the sweeper is its own", func(t *testing.T) {
-		c, err := config.Parse(file, nil, environment(variables{"WATCHDOG_ENABLED": "false"}))
-		require.NoError(t, err)
+		c := parse(t, "", variables{"WATCHDOG_ENABLED": "false"})
 		require.Equal(t, []bool{false, false, true}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
 	})
 	t.Run("with the host's prefix", func(t *testing.T) {
@@ -58,53 +55,55 @@ func TestDisabled(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, c.Disabled)
 	})
-	t.Run("a run under it is not guarded", func(t *testing.T) {
-		c, err := config.Load("testdata/limits.yaml", environment(variables{disabledVariable: "true"}))
-		require.NoError(t, err)
-		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		wd, err := watchdog.New(t.Context(), run, watchdog.Config{
-			Disabled: c.Disabled, Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, Logger: slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, err)
-		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
-		require.NoError(t, wd.Close())
-	})
 }
 
-// TestRejectedDisabled expects an error for whatever looks like the switch and is not: the guards would stay on.
-func TestRejectedDisabled(t *testing.T) {
-	var all strings.Builder
-	for _, test := range []struct{ sentence, text, variable string }{
-		{"a number", "runtime_controls: {disabled: 1}\n", ""},
-		{"a word", "runtime_controls: {disabled: yes}\n", ""},
-		{"a flag in quotes", "runtime_controls: {disabled: \"true\"}\n", ""},
-		{"capitals", "runtime_controls: {disabled: TRUE}\n", ""},
-		{"twice", "runtime_controls:\n  disabled: true\n  disabled: false\n", ""},
-		{"a letter less", "runtime_controls: {disable: true}\n", ""},
-		{"the opposite", "runtime_controls: {enabled: false}\n", ""},
-		{"a word of YAML 1.1", "runtime_controls: {off: true}\n", ""},
-		{"at the top level", "disabled: true\n", ""},
-		{"in the block of commands", "stall: {disabled: true}\n", ""},
-		{"the opposite in the block of commands", "stall: {enabled: false}\n", ""},
-		{"in the block of the sweeper", "sweep: {disabled: true}\n", ""},
-		{"a limit that cannot be kept", "runtime_controls: {disabled: true, idle_timeout_seconds: -1}\n", ""},
-		{"a variable that is a number", "", "WATCHDOG_DISABLED=1"},
-		{"a variable that is a word", "", "WATCHDOG_DISABLED=on"},
-		{"a variable in capitals", "", "WATCHDOG_DISABLED=TRUE"},
-		{"a variable with a space", "", "WATCHDOG_DISABLED=true "},
-		{"a variable without a letter", "", "WATCHDOG_DISABLE=true"},
-		{"a variable of another name", "", "WATCHDOG_OFF=1"},
-		{"a variable by the path of the key", "", "WATCHDOG_RUNTIME_CONTROLS_DISABLED=true"},
-		{"a variable that is the opposite", "", "WATCHDOG_RUNTIME_CONTROLS_ENABLED=false"},
-		{"a variable of commands alone", "", "WATCHDOG_STALL_DISABLED=true"},
-		{"a variable under a misspelt prefix", "", "WATCH_DOG_DISABLED=true"},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Loader{Environment: []string{test.variable}}.Parse(file, []byte(test.text))
-			require.Nil(t, c)
-			only(t, err)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
+// origin is a file of the system that the names come from, with its defaults.
+const origin = `
+orchestrator:
+  runtime_backend: codex
+logging:
+  level: info
+runtime_controls:
+  mcp_tool_timeout_seconds: 0
+  generation_idle_timeout_seconds: 7200
+  generation_no_progress_timeout_seconds: 14400
+  generation_safety_timeout_seconds: 0
+  watchdog_poll_seconds: 2.0
+`
+
+func TestOtherNames(t *testing.T) {
+	c := parse(t, origin, nil)
+	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
+	golden(t, "limits_origin.golden", set(c))
+
+	loader := config.Loader{Prefix: "OUROBOROS_", Environment: []string{
+		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
+		"OUROBOROS_MCP_TOOL_TIMEOUT_SECONDS=5", "OUROBOROS_GENERATION_TIMEOUT=1", "OUROBOROS_AGENT_RUNTIME=codex",
+	}}
+	c, err := loader.Parse(file, []byte(origin))
+	require.NoError(t, err)
+	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
+	golden(t, "limits_origin_variables.golden", set(c))
+
+	_, err = config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")
+}
+
+// TestDurationsOfNewKeys keeps the spelling of durations to one: a new key has a length such as 30s and no unit in its
+// name. These are older.
+func TestDurationsOfNewKeys(t *testing.T) {
+	old := []string{
+		"session_wall_clock_seconds", "reserve_seconds", "safety_timeout_seconds", "no_progress_timeout_seconds",
+		"idle_timeout_seconds", "hold_timeout_seconds", "first_sign_timeout_seconds", "max_tick_duration_minutes",
+		"tick_grace_seconds",
 	}
-	golden(t, "rejected_disabled.golden", all.String())
+	var c config.Config
+	for _, s := range c.Limits() {
+		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
+		if strings.Contains(s.Allowed, "number of seconds") || strings.Contains(s.Allowed, "number of minutes") {
+			require.Contains(t, old, name)
+		} else {
+			require.NotRegexp(t, "_(seconds|minutes|ms)$", name)
+		}
+	}
 }

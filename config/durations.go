@@ -13,7 +13,6 @@ import (
 	"github.com/seed62658d38/watchdog/bound"
 )
 
-// A span is what there is to say of a duration.
 type span struct {
 	fallback time.Duration // the default
 	zero     time.Duration // the meaning of 0
@@ -33,7 +32,6 @@ func seconds(field func(*Config) *time.Duration, s span) kind {
 	return k
 }
 
-// allowedLength describes a length with units.
 const allowedLength = "a length of time such as 30s, 5m or 1h30m"
 
 // length is the kind of a duration with units, as Go writes it.
@@ -74,7 +72,6 @@ func minutes(field func(*Config) *time.Duration, s span) kind {
 	return k
 }
 
-// allowed describes the lengths of the span.
 func (s span) allowed(lengths string) string {
 	if s.none != "" {
 		lengths += ", or 0 for " + s.none

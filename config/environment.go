@@ -42,7 +42,6 @@ func (e environment) get(name string) (value string, set bool) {
 	return value, set && strings.TrimSpace(value) != ""
 }
 
-// defaultPrefix begins the variables.
 const defaultPrefix = "WATCHDOG_"
 
 // named returns a variable with the host's prefix, or "".
@@ -53,7 +52,6 @@ func (c *Config) named(variable string) string {
 	return cmp.Or(c.prefix, defaultPrefix) + variable
 }
 
-// readEnvironment reads every variable that is set.
 func (c *Config) readEnvironment(from environment) []*Error {
 	var faults []*Error
 	for _, k := range slices.Concat(keys, unusedKeys) {

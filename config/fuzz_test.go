@@ -3,13 +3,13 @@ package config_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/big"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,34 +27,19 @@ import (
 // FuzzParse checks what holds for every text: no panic, a Config or an error but never both, a budget that the watchdog
 // accepts, and no empty error.
 func FuzzParse(f *testing.F) {
-	for _, test := range rejectedFiles {
-		if len(test.text) < 1<<12 {
-			f.Add([]byte(test.text))
+	for _, of := range rejections {
+		for _, test := range of.all {
+			if text := fmt.Sprintf(of.form, test[1]); len(text) < 1<<12 {
+				f.Add([]byte(text))
+			}
 		}
 	}
-	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
-	f.Add([]byte(everySetting))
-	f.Add([]byte(tuned))
-	f.Add([]byte(everyStall))
-	f.Add([]byte(origin))
-	for _, test := range nobodyReads {
-		f.Add([]byte(test.text))
+	for _, text := range []string{everySetting, tuned, everyStall, everySweep, origin} {
+		f.Add([]byte(text))
 	}
-	for _, test := range rejectedStall {
-		if len(test.text) < 1<<12 {
-			f.Add([]byte(test.text))
-		}
-	}
-	addSweeps(f)
 	workflow, err := os.ReadFile("testdata/workflow.yaml")
 	require.NoError(f, err)
 	f.Add(workflow)
-	for _, test := range stallContradictions {
-		f.Add([]byte("stall:\n  " + test.text + "\n"))
-	}
-	for _, test := range contradictions {
-		f.Add([]byte("runtime_controls:\n  " + test.text + "\n"))
-	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := config.Parse(file, text, config.NoEnvironment)
 		if err != nil {
@@ -74,18 +59,6 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// addSweeps adds the sweep blocks of the other tests.
-func addSweeps(f *testing.F) {
-	f.Helper()
-	f.Add([]byte(everySweep))
-	for _, test := range slices.Concat(rejectedSweep, rejectedKeeper) {
-		f.Add([]byte(test.text))
-	}
-	for _, test := range keeperContradictions {
-		f.Add([]byte("sweep:\n  " + test.text + "\n"))
-	}
 }
 
 // requireSteps checks that the stall settings of a step are valid, and off if everything is.
@@ -264,8 +237,7 @@ func FuzzPrintedLength(f *testing.F) {
 			return
 		}
 		want := time.Duration(nanoseconds)
-		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": want.String()}))
-		require.NoError(t, err)
+		c := parse(t, "", variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": want.String()})
 		require.Equal(t, want, c.Stall.NoOutput)
 	})
 }

@@ -22,7 +22,6 @@ const (
 	notifyBlock  = sweepBlock + ".notify"
 )
 
-// blockNames are our top-level keys.
 var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
 
 // A key is one setting: a row of the table. A row comes after the rows that it needs or must be below.
@@ -107,7 +106,6 @@ func (k *key) is(path string) bool {
 	return path == k.path || slices.Contains(k.also, path) || path == k.otherPath
 }
 
-// A table is a list of keys.
 type table []key
 
 // at returns the settings that a path sets: two for one that is of two actions.
@@ -150,7 +148,6 @@ func (t table) names(block string) []string {
 	return names
 }
 
-// accepted returns every name that a block accepts.
 func (t table) accepted(block string) []string {
 	all := t.names(block)
 	for _, k := range t {
@@ -165,7 +162,6 @@ func (t table) accepted(block string) []string {
 	return all
 }
 
-// isBlock reports whether there are settings inside of a path.
 func (t table) isBlock(path string) bool {
 	within := func(p string) bool { return len(p) > len(path) && p[len(path)] == '.' && p[:len(path)] == path }
 	for i := range t {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,19 +40,10 @@ func TestString(t *testing.T) {
 // TestZeroConfig expects the defaults of a Config that nobody read.
 func TestZeroConfig(t *testing.T) {
 	var c config.Config
-	loaded, err := config.Load("", config.NoEnvironment)
-	require.NoError(t, err)
+	loaded := parse(t, "", nil)
 	require.Equal(t, loaded.Limits(), c.Limits())
 	require.Equal(t, loaded.String(), c.String())
 	golden(t, "limits_default.golden", c.String())
-}
-
-// TestChangedLimit expects the new value of a limit that the host changed.
-func TestChangedLimit(t *testing.T) {
-	c, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
-	require.NoError(t, err)
-	c.Budget.WallClock = time.Minute
-	require.Equal(t, "1m0s", c.Limits()[1].Value)
 }
 
 // document returns pages of the documentation, one after the other.
@@ -88,8 +78,7 @@ func TestReference(t *testing.T) {
 	}
 	page.WriteString("\n## steps\n\nA stall block of a step, of `defaults` or of a `completion_check` has the keys of " +
 		"`stall`, without variables, and these:\n\n| key | default | allowed | what it is |\n|---|---|---|---|\n")
-	check, err := config.Parse(file, []byte("completion_check: {}\n"), config.NoEnvironment)
-	require.NoError(t, err)
+	check := parse(t, "completion_check: {}\n", nil)
 	for _, s := range check.Step("x").Check.Limits() {
 		key := strings.TrimPrefix(s.Key, "steps.x.completion_check.")
 		if !strings.Contains(page.String(), "`"+key+"`") {
@@ -120,8 +109,7 @@ func TestDocumentedExamples(t *testing.T) {
 	})
 	t.Run("the limits are printed", func(t *testing.T) {
 		text := "agents:\n  model: local\n\nruntime_controls:\n  session_wall_clock_seconds: 5400\n"
-		c, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.9"}))
-		require.NoError(t, err)
+		c := parse(t, text, map[string]string{"WATCHDOG_WARN_AT": "0.9"})
 		require.Contains(t, documentation, "```\n"+set(c)+"```")
 	})
 }

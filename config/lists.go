@@ -191,7 +191,6 @@ func events(field func(*Config) *[]string, class string) kind {
 	return k
 }
 
-// classOf returns the class of the set that has the kind already, or "".
 func (c *Config) classOf(kind string) string {
 	for class, kinds := range map[string][]string{
 		watchdog.ClassMaterial: c.Kinds.Material, watchdog.ClassActivity: c.Kinds.Activity,
@@ -303,14 +302,12 @@ func argumentProblem(v value, isFirst bool) string {
 	})
 }
 
-// toolCalls is the kind of the numbers of calls of single tools.
 func toolCalls(field func(*Config) *map[string]int64) kind {
 	return byTool(field, "number", "numbers", "off", wholeSchema, parseQuantity,
 		"the names of tools with whole numbers of calls, in a file such as {bash: 100, search: 20}, "+
 			"in the environment such as bash=100,search=20, or 0 for no limit")
 }
 
-// classes is the kind of the classes of single tools.
 func classes(field func(*Config) *map[string]loop.Class) kind {
 	known := words([]loop.Class{loop.Look, loop.Change, loop.Wait, loop.Drive, loop.Person})
 	parse := func(v value) (loop.Class, string) {
@@ -365,7 +362,6 @@ func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, sch
 	return k
 }
 
-// nameProblem returns what is wrong with the name of a tool.
 func (e entry) nameProblem(seen map[string]bool) string {
 	name := e.key.text
 	unclear := cmp.Or(textProblem(e.key), unseenProblem(name))

@@ -1,8 +1,9 @@
 package config_test
 
 import (
-	"fmt"
-	"strings"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,47 +25,8 @@ func TestBlankVariables(t *testing.T) {
 	}
 }
 
-// TestMisspeltVariables expects an error for a variable that is almost one of ours, but none for one of the host's.
-func TestMisspeltVariables(t *testing.T) {
-	var all strings.Builder
-	for _, test := range []struct{ sentence, variable string }{
-		{"the style of a block", "WATCHDOG_SWEEP_INTERVAL_MS"},
-		{"the style of a block, without a unit", "WATCHDOG_SWEEP_MIN_AGE"},
-		{"the style of a block, unlike any of ours", "WATCHDOG_SWEEP_COLOUR"},
-		{"the path of a key", "WATCHDOG_RUNTIME_CONTROLS_IDLE_TIMEOUT_SECONDS"},
-		{"a letter too many", "WATCHDOG_SESSION_WALL_CLOCKS_SECONDS"},
-		{"another unit", "WATCHDOG_IDLE_TIMEOUT_MS"},
-		{"no unit", "WATCHDOG_STALLED_THRESHOLD"},
-		{"the name of the key", "WATCHDOG_MAX_CANCELLATIONS_PER_RUN"},
-		{"the key without its block", "WATCHDOG_NO_OUTPUT_TIMEOUT"},
-		{"small letters", "watchdog_warn_at"},
-		{"hyphens", "WATCHDOG-WARN-AT"},
-		{"an invisible character", "\ufeffWATCHDOG_WARN_AT"},
-		{"a space", "WATCHDOG_WARN_AT "},
-		{"a misspelt prefix", "WATCHDOGS_WARN_AT"},
-		{"a count without its block", "WATCHDOG_INPUT_TOKENS"},
-		{"a count with a letter less", "WATCHDOG_SPEND_TOKEN"},
-		{"a setting of loops with a letter less", "WATCHDOG_LOOP_CLASSE"},
-		{"a setting of loops that is gone", "WATCHDOG_LOOP_FUSE_OF"},
-		{"a setting of loops that is gone and has another now", "WATCHDOG_LOOP_POLL_GAP"},
-		{"a setting of loops unlike any of ours", "WATCHDOG_LOOP_DETECTION"},
-		{"a count unlike any of ours", "WATCHDOG_SPEND_COST_RESERVE"},
-		{"scopes, which have no variable", "WATCHDOG_RUNTIME_CONTROLS_SCOPES"},
-		{"a key that has no variable", "WATCHDOG_STALL_PROBE_COMMAND"},
-		{"a key that has no variable, without its block", "WATCHDOG_TERMINAL_PATTERNS"},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			loader := config.Loader{Environment: []string{"HOME=/", test.variable + "=canary"}}
-			c, err := loader.Load("")
-			require.Nil(t, c)
-			fault := only(t, err)
-			require.NotEmpty(t, fault.Variable)
-			require.NotContains(t, err.Error(), "canary", "the value may be the host's")
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "misspelt_variables.golden", all.String())
-
+// TestForeignVariables expects no error for a variable of the host or of another program.
+func TestForeignVariables(t *testing.T) {
 	for sentence, variable := range map[string]string{
 		"a variable of systemd":            "WATCHDOG_USEC=30000000",
 		"another of systemd":               "WATCHDOG_PID=1",
@@ -132,4 +94,123 @@ func TestInvalidLoader(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestOverrides expects the value of each variable in force, over a file in which no setting has its default.
+func TestOverrides(t *testing.T) {
+	type override struct{ value, key, shown string }
+	for _, of := range []struct {
+		text, block string
+		variables   map[string]override
+	}{
+		{everySetting, "runtime_controls.", map[string]override{
+			"WATCHDOG_SAFETY_TIMEOUT_SECONDS":      {"1800", "safety_timeout_seconds", "30m0s"},
+			"WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS": {"600", "no_progress_timeout_seconds", "10m0s"},
+			"WATCHDOG_IDLE_TIMEOUT_SECONDS":        {"0", "idle_timeout_seconds", "off"},
+			"WATCHDOG_HOLD_TIMEOUT_SECONDS":        {"0", "hold_timeout_seconds", "off"},
+			"WATCHDOG_FROM_FIRST_SIGN":             {"false", "from_first_sign", "false"},
+			"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS":  {"0", "first_sign_timeout_seconds", "off"},
+			"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
+			"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
+			"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
+			"WATCHDOG_LADDERS_TOKENS":              {"retry", "ladders.tokens", "retry, cancel"},
+			"WATCHDOG_LADDERS_LOOP":                {"cancel", "ladders.loop", "cancel"},
+			"WATCHDOG_SPEND_TOKENS":                {"4000", "spend.tokens", "4000"},
+			"WATCHDOG_SPEND_TURNS":                 {"0", "spend.turns", "off"},
+			costVariable:                           {"7.125 EUR", "spend.cost", "7.125 EUR"},
+			toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
+			"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
+			"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
+			"WATCHDOG_LOOP_MODE":                   {"on", "loop.mode", "on"},
+			"WATCHDOG_LOOP_CLASSES":                {"a=drive,b=c=person", "loop.classes", "a=drive, b=c=person"},
+			"WATCHDOG_LOOP_WAITS":                  {"go", "loop.waits", "go"},
+			"WATCHDOG_LOOP_VOLATILE":               {"0", "loop.volatile", "none"},
+			"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
+			"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
+			"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},
+		}},
+		{everyStall, "stall.", map[string]override{
+			"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT":           {"0", "no_output_timeout", "off"},
+			"WATCHDOG_STALL_ACTIVITY_SOURCE":             {"output", "activity_source", "output"},
+			"WATCHDOG_STALL_PROBE_INTERVAL":              {"1m", "probe.interval", "1m0s"},
+			"WATCHDOG_STALL_PROBE_TIMEOUT":               {"1ns", "probe.timeout", "1ns"},
+			"WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT":     {"true", "probe.require_zero_exit", "true"},
+			"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":        {"stall", "probe.on_probe_error", "stall"},
+			"WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": {"1000000", "probe.probe_error_threshold", "1000000"},
+			"WATCHDOG_STALL_STALL_THRESHOLD":             {"5", "stall_threshold", "5"},
+			"WATCHDOG_STALL_ON_STALL":                    {"interrupt", "on_stall", "interrupt"},
+			"WATCHDOG_STALL_ON_TERMINAL":                 {"fail", "on_terminal", "fail"},
+			"WATCHDOG_STALL_INTERRUPT_GRACE":             {"1m", "interrupt_grace", "1m0s"},
+			"WATCHDOG_STALL_TERMINATE_GRACE":             {"0", "terminate_grace", "none"},
+			"WATCHDOG_STALL_ALSO_END_TIMEOUT":            {"2s", "also_end.timeout", "2s"},
+			"WATCHDOG_STALL_FIRST_SIGNAL":                {"3", "first_signal", "SIGQUIT"},
+			"WATCHDOG_STALL_KEEP_BACKGROUND":             {"false", "keep_background", "false"},
+			"WATCHDOG_STALL_FINGERPRINT_PREFIX":          {"404", "fingerprint_prefix", "404"},
+		}},
+		{everySweep, "sweep.", map[string]override{
+			"WATCHDOG_ENABLED":                      {"true", "enabled", "true"},
+			"WATCHDOG_INTERVAL_MS":                  {"1", "interval", "1ms"},
+			"WATCHDOG_STALLED_THRESHOLD_MS":         {"3600000", "stalled_threshold", "1h0m0s"},
+			"WATCHDOG_MIN_AGE_MS":                   {"1000", "min_age", "1s"},
+			"WATCHDOG_STARTUP_DELAY_MS":             {"0", "startup_delay", "none"},
+			"WATCHDOG_MAX_CANCELLATIONS":            {"1", "max_cancellations_per_run", "1"},
+			"WATCHDOG_GRACE_MS":                     {"0", "grace", "none"},
+			"WATCHDOG_STOP_TIMEOUT_MS":              {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
+			"WATCHDOG_DRY_RUN":                      {"false", "dry_run", "false"},
+			"WATCHDOG_MAX_RESUMES":                  {"0", "max_resumes", "0"},
+			"WATCHDOG_RESUME_TRIES":                 {"1", "resume_tries", "1"},
+			"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
+			"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
+			"WATCHDOG_KEEPER_PACE_MS":               {"1", "keeper.pace", "1ms"},
+			"WATCHDOG_KEEPER_PROMISE_MS":            {"1000", "keeper.promise", "1s"},
+			"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": {"0", "max_cancellations_per_minute", "0"},
+			"WATCHDOG_KEEPER_POLL_MS":               {"1", "keeper.poll", "1ms"},
+			"WATCHDOG_KEEPER_HOST":                  {"7", "keeper.host", "7"},
+		}},
+	} {
+		for variable, want := range of.variables {
+			c := parse(t, of.text, variables{variable: want.value})
+			require.Contains(t, settings(c), [3]string{of.block + want.key, want.shown, "environment " + variable})
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Run("an empty path means no file", func(t *testing.T) {
+		c := parse(t, "", nil)
+		require.Equal(t, watchdog.Budget{}, c.Budget)
+	})
+	t.Run("a path that does not exist is an error", func(t *testing.T) {
+		_, err := config.Load(filepath.Join(t.TempDir(), "missing.yaml"), config.NoEnvironment)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, "missing.yaml")
+	})
+	t.Run("a path that is a folder is an error", func(t *testing.T) {
+		dir := t.TempDir()
+		_, err := config.Load(dir, config.NoEnvironment)
+		require.ErrorContains(t, err, dir)
+	})
+	t.Run("an error in a file names its path", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.yaml")
+		require.NoError(t, os.WriteFile(path, []byte("runtime_controls: 5\n"), 0o600))
+		_, err := config.Load(path, config.NoEnvironment)
+		require.ErrorContains(t, err, path+":1: runtime_controls: 5 is not a mapping")
+	})
+	t.Run("a file that never ends is too large", func(t *testing.T) {
+		if _, err := os.Stat("/dev/zero"); err != nil {
+			t.Skip("this system has no /dev/zero")
+		}
+		_, err := config.Load("/dev/zero", config.NoEnvironment)
+		require.ErrorContains(t, err, "larger than 1 MiB")
+	})
+	t.Run("the environment of the process is the default one", func(t *testing.T) {
+		t.Setenv("WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "90")
+		c, err := config.Load("", nil)
+		require.NoError(t, err)
+		require.Equal(t, 90*time.Second, c.Budget.WallClock)
+	})
+	t.Run("errors of a text without a name have the line", func(t *testing.T) {
+		_, err := config.Parse("", []byte("runtime_controls: 5\n"), config.NoEnvironment)
+		require.ErrorContains(t, err, "line 1: runtime_controls: 5 is not a mapping")
+	})
 }

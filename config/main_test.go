@@ -45,3 +45,11 @@ func environment(variables map[string]string) func(string) (string, bool) {
 		return value, set
 	}
 }
+
+// parse returns the limits of a text and variables that are right.
+func parse(t *testing.T, text string, v variables) *config.Config {
+	t.Helper()
+	c, err := config.Parse(file, []byte(text), environment(v))
+	require.NoError(t, err, text)
+	return c
+}

@@ -29,8 +29,7 @@ func TestNotify(t *testing.T) {
 		KeepFor: 48 * time.Hour,
 	}
 	t.Run("a file", func(t *testing.T) {
-		c, err := config.Parse("limits.yaml", []byte(everyNotify), config.NoEnvironment)
-		require.NoError(t, err)
+		c := parse(t, everyNotify, nil)
 		assert.Equal(t, every, c.Notify)
 		assert.Contains(t, c.String(), "sweep.notify.webhook                          https://hooks.example.com/...  limits.yaml:3\n")
 		assert.NotContains(t, c.String(), "canary")

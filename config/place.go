@@ -170,7 +170,6 @@ func mergesIn(block string, content *yaml.Node, seen map[*yaml.Node]bool) bool {
 	return false
 }
 
-// resolved returns the node that an alias stands for.
 func resolved(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

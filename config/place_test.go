@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,214 +10,84 @@ import (
 )
 
 // nobodyReads are texts with a setting that nothing reads, in a place that can be named.
-var nobodyReads = []rejected{
-	{"a block called watchdog", "watchdog:\n  idle_timeout_seconds: 60\n", 1, "", ""},
-	{"a block called watchdog beside ours", "runtime_controls: {}\nWatchdogs: {idle: 5}\n", 2, "", ""},
-	{"a block called sentinel", "agents: {}\nsentinel:\n  no_output_timeout: 5m\n", 2, "", ""},
-	{"a block called sweeper", "sweeper: {every: 5m}\n", 1, "", ""},
-	{"a block in capitals with a mistyped key", "Stall: {no_output_timout: 5m}\n", 1, "", ""},
-	{"a block in the plural with a mistyped key", "sweeps: {stalled: 5m}\n", 1, "", ""},
-	{"a block that lacks a letter", "stal: {after: 5m}\n", 1, "", ""},
-	{
-		"a byte order mark before a block", "agents: {}\n\ufeffruntime_controls: {warn_at: [0.5]}\n", 2, "", "",
-	},
-	{"a zero width space before a block", "\u200bsweep: {enabled: false}\n", 1, "", ""},
-	{"a zero width space in a block", "run\u200btime_controls: {warn_at: [0.5]}\n", 1, "", ""},
-	{"a variation selector after a block", "stall\ufe0f: {no_output_timeout: 5m}\n", 1, "", ""},
-	{"a space in the quotes of a block", "\"stall \": {no_output_timeout: 5m}\n", 1, "", ""},
-	{"a no-break space before a block", "agents: {}\n\u00a0stall: {no_output_timeout: 5m}\n", 2, "", ""},
-	{"an invisible block beside ours", "runtime_controls: {}\n\u2060runtime_controls: {warn_at: [0.5]}\n", 2, "", ""},
-	{"an invisible block of another's name", "\u200bwatchdog: {idle: 5}\n", 1, "", ""},
-	{
-		"an invisible character before a key", "runtime_controls:\n  \u200bwarn_at: [0.5]\n", 2,
-		`runtime_controls."\u200bwarn_at"`, "[…]",
-	},
-	{"a byte order mark before a line", "runtime_controls:\n  warn_at: [0.5]\n\ufeff  idle_timeout_seconds: 60\n", 3, "", ""},
-	{"a zero width space before a line", "stall:\n  keep_background: false\n\u200b  no_output_timeout: 5m\n", 3, "", ""},
-	{"a zero width joiner before a common word", "sweep:\n  dry_run: true\n\u200denabled: false\n", 3, "", ""},
-	{"an invisible character before a key of a step", "steps: {a: {\u200bno_output_timeout: 5m}}\n", 1, `steps.a."\u200bno_output_timeout"`, ""},
-	{"an inner block that is dedented", "runtime_controls:\n  warn_at: [0.5]\nspend:\n  cost: 5 EUR\n", 3, "", ""},
-	{"an inner block of common words that is dedented", "stall:\n  no_output_timeout: 5m\nprobe:\n  command: [x]\n", 3, "", ""},
-	{"a keeper that is dedented", "sweep:\n  interval: 1m\nkeeper: {pace: 1s}\n", 3, "", ""},
-	{"a keeper with a key that is gone, dedented", "sweep:\n  interval: 1m\nkeeper: {threshold: 5m}\n", 3, "", ""},
-	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n", 3, "", ""},
-	{"a key under its other name that is dedented", "runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n", 3, "", ""},
-	{"a whole block that is dedented", "stall:\nno_output_timeout: 5m\n", 2, "", ""},
-	{"a common word under a block of nothing", "sweep:\nenabled: false\n", 2, "", ""},
-	{"the keys of an inner block that is nothing", "runtime_controls:\n  warn_at: [0.5]\n  spend:\ncost: 5 EUR\n", 4, "", ""},
-	{"an inner block under a block of nothing", "runtime_controls:\nspend: {cost: 5 EUR}\n", 2, "", ""},
-	{"an inner block that is dedented before the block", "spend: {cost: 5 EUR}\nruntime_controls: {warn_at: [0.5]}\n", 1, "", ""},
-	{"a block inside of another", "app:\n  runtime_controls: {idle_timeout: 60}\n", 2, "", ""},
-	{"a short block inside of another", "app:\n  stall:\n    no_output_timeout: 5m\n", 2, "", ""},
-	{
-		"a block inside of ours", "runtime_controls:\n  stall: {no_output_timeout: 5m}\n", 2,
-		"runtime_controls.stall", "{…}",
-	},
-	{
-		"a key of another block", "runtime_controls:\n  no_output_timeout: 5m\n", 2,
-		"runtime_controls.no_output_timeout", "…",
-	},
+var nobodyReads = []row{
+	{"a block called watchdog", "watchdog:\n  idle_timeout_seconds: 60\n"},
+	{"a block called watchdog beside ours", "runtime_controls: {}\nWatchdogs: {idle: 5}\n"},
+	{"a block called sentinel", "agents: {}\nsentinel:\n  no_output_timeout: 5m\n"},
+	{"a block called sweeper", "sweeper: {every: 5m}\n"},
+	{"a block in capitals with a mistyped key", "Stall: {no_output_timout: 5m}\n"},
+	{"a block in the plural with a mistyped key", "sweeps: {stalled: 5m}\n"},
+	{"a block that lacks a letter", "stal: {after: 5m}\n"},
+	{"a byte order mark before a block", "agents: {}\n\ufeffruntime_controls: {warn_at: [0.5]}\n"},
+	{"a zero width space before a block", "\u200bsweep: {enabled: false}\n"},
+	{"a zero width space in a block", "run\u200btime_controls: {warn_at: [0.5]}\n"},
+	{"a variation selector after a block", "stall\ufe0f: {no_output_timeout: 5m}\n"},
+	{"a space in the quotes of a block", "\"stall \": {no_output_timeout: 5m}\n"},
+	{"a no-break space before a block", "agents: {}\n\u00a0stall: {no_output_timeout: 5m}\n"},
+	{"an invisible block beside ours", "runtime_controls: {}\n\u2060runtime_controls: {warn_at: [0.5]}\n"},
+	{"an invisible block of another's name", "\u200bwatchdog: {idle: 5}\n"},
+	{"an invisible character before a key", "runtime_controls:\n  \u200bwarn_at: [0.5]\n"},
+	{"a byte order mark before a line", "runtime_controls:\n  warn_at: [0.5]\n\ufeff  idle_timeout_seconds: 60\n"},
+	{"a zero width space before a line", "stall:\n  keep_background: false\n\u200b  no_output_timeout: 5m\n"},
+	{"a zero width joiner before a common word", "sweep:\n  dry_run: true\n\u200denabled: false\n"},
+	{"an invisible character before a key of a step", "steps: {a: {\u200bno_output_timeout: 5m}}\n"},
+	{"an inner block that is dedented", "runtime_controls:\n  warn_at: [0.5]\nspend:\n  cost: 5 EUR\n"},
+	{"an inner block of common words that is dedented", "stall:\n  no_output_timeout: 5m\nprobe:\n  command: [x]\n"},
+	{"a keeper that is dedented", "sweep:\n  interval: 1m\nkeeper: {pace: 1s}\n"},
+	{"a keeper with a key that is gone, dedented", "sweep:\n  interval: 1m\nkeeper: {threshold: 5m}\n"},
+	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n"},
+	{"a key under its other name that is dedented",
+		"runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n"},
+	{"a whole block that is dedented", "stall:\nno_output_timeout: 5m\n"},
+	{"a common word under a block of nothing", "sweep:\nenabled: false\n"},
+	{"the keys of an inner block that is nothing", "runtime_controls:\n  warn_at: [0.5]\n  spend:\ncost: 5 EUR\n"},
+	{"an inner block under a block of nothing", "runtime_controls:\nspend: {cost: 5 EUR}\n"},
+	{"an inner block that is dedented before the block", "spend: {cost: 5 EUR}\nruntime_controls: {warn_at: [0.5]}\n"},
+	{"a block inside of another", "app:\n  runtime_controls: {idle_timeout: 60}\n"},
+	{"a short block inside of another", "app:\n  stall:\n    no_output_timeout: 5m\n"},
+	{"a block inside of ours", "runtime_controls:\n  stall: {no_output_timeout: 5m}\n"},
+	{"a key of another block", "runtime_controls:\n  no_output_timeout: 5m\n"},
 
-	{
-		"a key of a step's block that is none", "steps:\n  build:\n    stall:\n      no_output_seconds: 60\n", 4,
-		"steps.build.stall.no_output_seconds", "…",
-	},
-	{
-		"a mistyped key of a step's block", "steps: {build: {stall: {no_output_timout: 5m}}}\n", 1,
-		"steps.build.stall.no_output_timout", "…",
-	},
-	{
-		"a key of a probe beside it", "steps: {build: {stall: {no_output_timeout: 5m, interval: 5s}}}\n", 1,
-		"steps.build.stall.interval", "…",
-	},
-	{
-		"a wrong type in a step", "steps: {build: {stall: {no_output_timeout: 300}}}\n", 1,
-		"steps.build.stall.no_output_timeout", "300",
-	},
-	{
-		"a wrong word in an action", "steps: {build: {stall: {no_output_timeout: 5m, on_stall: {action: kill}}}}\n", 1,
-		"steps.build.stall.on_stall.action", "kill",
-	},
-	{
-		"an error class of two words", "defaults: {stall: {no_output_timeout: 5m, error_class: a b}}\n", 1,
-		"defaults.stall.error_class", "a b",
-	},
-	{
-		"a step of a list without a name", "steps:\n- {run: make}\n- {run: make test, stall: {no_output_timeout: 5m}}\n", 3,
-		"steps[1].stall", "",
-	},
-	{"a completion check", "completion_check:\n  stall: {after: 5m}\n", 2, "completion_check.stall.after", "…"},
-	{
-		"a completion check of a step", "steps:\n  build:\n    completion_check: {stall: {after: 5m}}\n", 3,
-		"steps.build.completion_check.stall.after", "…",
-	},
-	{
-		"a mistyped completion check", "steps: {build: {completion_checks: {stall: {no_output_timeout: 5m}}}}\n", 1,
-		"steps.build.completion_checks", "",
-	},
-	{
-		"a block within something else of a step", "steps: {build: {options: {stall: {no_output_timeout: 5m}}}}\n", 1,
-		"steps.build.options.stall", "",
-	},
-	{"a key outside of its block", "steps: {build: {no_output_timeout: 5m}}\n", 1, "steps.build.no_output_timeout", ""},
-	{
-		"an end elsewhere outside of its block", "steps: {build: {also_end: {command: [x]}}}\n", 1,
-		"steps.build.also_end", "",
-	},
-	{"a probe outside of its block", "steps: {build: {probe: {capture_stderr: true}}}\n", 1, "steps.build.probe", ""},
-	{"settings of all steps in steps", "steps: {stall: {no_output_timeout: 5m}}\n", 1, "steps.stall.no_output_timeout", ""},
-	{
-		"what only a check has in a step", "steps: {build: {stall: {no_output_timeout: 5m, as_incomplete: true}}}\n", 1,
-		"steps.build.stall.as_incomplete", "true",
-	},
-	{
-		"a decision file in the defaults", "defaults: {stall: {no_output_timeout: 5m, decision_file: x}}\n", 1,
-		"defaults.stall.decision_file", "x",
-	},
-	{"defaults that are no mapping", "stall:\ndefaults:\n  stall: off\n", 3, "defaults.stall", "…"},
-	{"a guard that can never fire", "steps: {build: {stall: {enabled: true}}}\n", 1, "steps.build.stall.enabled", "true"},
-	{"defaults that have no effect", "defaults: {stall: {on_stall: fail}}\nsteps: {a: {}}\n", 1, "defaults.stall.on_stall", "fail"},
-	{
-		"a limit that a step switches off, and what it needs", "defaults: {stall: {no_output_timeout: 5m}}\n" +
-			"steps: {a: {stall: {no_output_timeout: 0, activity_source: stdout}}}\n", 2, "steps.a.stall.activity_source", "stdout",
-	},
-	{
-		"a threshold in a probe, which is gone", "steps: {a: {stall: {probe: {command: [x], stall_threshold: 3}}}}\n", 1,
-		"steps.a.stall.probe.stall_threshold", "…",
-	},
-	{
-		"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n", 1,
-		"steps.a.probe", "",
-	},
-	{
-		"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n", 1,
-		"steps.a.stall.stall", "{…}",
-	},
-	{
-		"two prefixes", "steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], " +
-			"on_stall: {fingerprint_prefix: [a]}, on_terminal: {fingerprint_prefix: [b]}}}}\n", 1,
-		"steps.a.stall.on_terminal.fingerprint_prefix", "[…]",
-	},
-	{"a block twice", "steps:\n  a:\n    stall: {no_output_timeout: 5m}\n    stall: {no_output_timeout: 5m}\n", 4, "steps.a.stall", "{…}"},
-	{"a step twice", "steps:\n- {id: a, stall: {no_output_timeout: 5m}}\n- {name: a}\n", 3, "steps.a", ""},
-	{"an alias in a block", "x: &x {command: [y]}\nsteps: {a: {stall: {probe: *x}}}\n", 2, "steps.a.stall.probe", "*…"},
-	{"a merge key in a block", "x: &x {y: 5}\nsteps: {a: {stall: {<<: *x}}}\n", 2, "steps.a.stall", "<<"},
-	{"a step that is an alias", "x: &x {stall: {after: 5m}}\nsteps:\n  build: *x\n", 1, "steps.build.stall", ""},
-	{
-		"a step that merges", "x: &x\n  stall: {after: 5m}\nsteps:\n  build: {<<: [*x]}\n", 2, "steps.build.stall", "",
-	},
-	{
-		"steps that merge", "x: &x\n  test:\n    stall: {after: 5m}\nsteps:\n  build: {}\n  <<: *x\n", 3, "steps.stall", "",
-	},
-	{
-		"a step that merges a check", "x: &x {completion_check: {stall: {after: 5m}}}\nsteps: {a: {<<: *x}}\n", 1,
-		"steps.a.stall", "",
-	},
-	{
-		"steps that merge what merges", "y: &y {a: {stall: {after: 5m}}}\nx: &x {<<: *y}\nsteps: {<<: [*x]}\n", 1,
-		"steps.stall", "",
-	},
-	{"steps that are an alias", "x: &x {a: {stall: {after: 5m}}}\nsteps: *x\n", 1, "steps.stall", ""},
-	{"a step with a name to quote", "steps:\n  \"a\\nb\":\n    Stall: {after: 5m}\n", 3, `steps."a\nb".Stall`, ""},
-	{"a block with an invisible character", "steps: {a: {\"stall\u200b\": {after: 5m}}}\n", 1, `steps.a."stall\u200b"`, ""},
-}
-
-// TestNothingOffInSilence expects an error, with the place and the near name, for what nothing reads.
-func TestNothingOffInSilence(t *testing.T) {
-	var all strings.Builder
-	for _, test := range nobodyReads {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
-			require.Nil(t, c)
-			fault := only(t, err)
-			require.Equal(t, test.line, fault.Line)
-			require.Equal(t, test.key, fault.Key)
-			require.Equal(t, test.value, fault.Value)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "nobody_reads.golden", all.String())
-}
-
-func TestHostBlocks(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		text  string
-		hosts []string
-	}{
-		"a host may have blocks with our other names": {
-			"watchdog: {usb: /dev/watchdog}\nsentinel: 5\n", []string{"watchdog", "sentinel"},
-		},
-		"a host may read the stall blocks of steps": {
-			"steps: {build: {stall: {after: 5m}}}\ndefaults: {stall: 5m}\n", []string{"steps", "defaults"},
-		},
-		"a host may have a block near ours": {
-			"runtime_control: {a: 1}\nwarn_at: 5\n", []string{"runtime_control", "warn_at"},
-		},
-		"a host may nest what is named as ours": {"app: {runtime_controls: {warn_at: 5}}\n", []string{"app"}},
-		"a host may have words of ours beside our blocks": {
-			"runtime_controls: {warn_at: [0.5]}\nstall: {no_output_timeout: 5m}\nevents: {created: 5}\nladders: [high]\n" +
-				"loop: {every: 5}\nprobe: {command: [id], path: /}\ntimeout: 5\nhost: x\nscopes: [read]\nspend: {limit: 5}\n", nil,
-		},
-		"a host may have a block as ours beside ours": {
-			"runtime_controls: {warn_at: [0.5]}\nloop: {mode: strict}\ncost: 5\n", []string{"loop"},
-		},
-		"a host may have a key with a space before it":            {"\" a\": 5\nstall:\nother: 5\ninterval: 5\n", nil},
-		"a host may have a key with a mark before it":             {"\u200fa: 5\n", []string{"\u200fa"}},
-		"a block of no keys says that what follows is the host's": {"stall: {}\nno_output_timeout: 5m\n", nil},
-		"words in other blocks are not ours": {
-			"metrics: {stall: 5, sweep: true, watchdog: x}\nsleep: 5\nsmall: 5\n", nil,
-		},
-		"steps without a stall block are left alone": {"steps: {build: {run: x, stall: }}\n", nil},
-		"a step may be called stall":                 {"steps: {stall: {run: x}}\n", nil},
-		"a step may have words of ours":              {"steps: {a: {timeout: 5m, enabled: x, probe: {interval: 5}}}\n", nil},
-		"steps that are not steps are left alone":    {"steps: 5\ndefaults: [a]\ncompletion_check: x\n", nil},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			text := test.text
-			_, err := config.Loader{Environment: []string{}, HostBlocks: test.hosts}.Parse(file, []byte(text))
-			require.NoError(t, err)
-		})
-	}
+	{"a key of a step's block that is none", "steps:\n  build:\n    stall:\n      no_output_seconds: 60\n"},
+	{"a mistyped key of a step's block", "steps: {build: {stall: {no_output_timout: 5m}}}\n"},
+	{"a key of a probe beside it", "steps: {build: {stall: {no_output_timeout: 5m, interval: 5s}}}\n"},
+	{"a wrong type in a step", "steps: {build: {stall: {no_output_timeout: 300}}}\n"},
+	{"a wrong word in an action", "steps: {build: {stall: {no_output_timeout: 5m, on_stall: {action: kill}}}}\n"},
+	{"an error class of two words", "defaults: {stall: {no_output_timeout: 5m, error_class: a b}}\n"},
+	{"a step of a list without a name", "steps:\n- {run: make}\n- {run: make test, stall: {no_output_timeout: 5m}}\n"},
+	{"a completion check", "completion_check:\n  stall: {after: 5m}\n"},
+	{"a completion check of a step", "steps:\n  build:\n    completion_check: {stall: {after: 5m}}\n"},
+	{"a mistyped completion check", "steps: {build: {completion_checks: {stall: {no_output_timeout: 5m}}}}\n"},
+	{"a block within something else of a step", "steps: {build: {options: {stall: {no_output_timeout: 5m}}}}\n"},
+	{"a key outside of its block", "steps: {build: {no_output_timeout: 5m}}\n"},
+	{"an end elsewhere outside of its block", "steps: {build: {also_end: {command: [x]}}}\n"},
+	{"a probe outside of its block", "steps: {build: {probe: {capture_stderr: true}}}\n"},
+	{"settings of all steps in steps", "steps: {stall: {no_output_timeout: 5m}}\n"},
+	{"what only a check has in a step", "steps: {build: {stall: {no_output_timeout: 5m, as_incomplete: true}}}\n"},
+	{"a decision file in the defaults", "defaults: {stall: {no_output_timeout: 5m, decision_file: x}}\n"},
+	{"defaults that are no mapping", "stall:\ndefaults:\n  stall: off\n"},
+	{"a guard that can never fire", "steps: {build: {stall: {enabled: true}}}\n"},
+	{"defaults that have no effect", "defaults: {stall: {on_stall: fail}}\nsteps: {a: {}}\n"},
+	{"a limit that a step switches off, and what it needs",
+		"defaults: {stall: {no_output_timeout: 5m}}\nsteps: {a: {stall: {no_output_timeout: 0, activity_source: stdout}}}\n"},
+	{"a threshold in a probe, which is gone", "steps: {a: {stall: {probe: {command: [x], stall_threshold: 3}}}}\n"},
+	{"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n"},
+	{"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n"},
+	{"two prefixes",
+		"steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], on_stall: {fingerprint_prefix: [a]}, " +
+			"on_terminal: {fingerprint_prefix: [b]}}}}\n"},
+	{"a block twice", "steps:\n  a:\n    stall: {no_output_timeout: 5m}\n    stall: {no_output_timeout: 5m}\n"},
+	{"a step twice", "steps:\n- {id: a, stall: {no_output_timeout: 5m}}\n- {name: a}\n"},
+	{"an alias in a block", "x: &x {command: [y]}\nsteps: {a: {stall: {probe: *x}}}\n"},
+	{"a merge key in a block", "x: &x {y: 5}\nsteps: {a: {stall: {<<: *x}}}\n"},
+	{"a step that is an alias", "x: &x {stall: {after: 5m}}\nsteps:\n  build: *x\n"},
+	{"a step that merges", "x: &x\n  stall: {after: 5m}\nsteps:\n  build: {<<: [*x]}\n"},
+	{"steps that merge", "x: &x\n  test:\n    stall: {after: 5m}\nsteps:\n  build: {}\n  <<: *x\n"},
+	{"a step that merges a check", "x: &x {completion_check: {stall: {after: 5m}}}\nsteps: {a: {<<: *x}}\n"},
+	{"steps that merge what merges", "y: &y {a: {stall: {after: 5m}}}\nx: &x {<<: *y}\nsteps: {<<: [*x]}\n"},
+	{"steps that are an alias", "x: &x {a: {stall: {after: 5m}}}\nsteps: *x\n"},
+	{"a step with a name to quote", "steps:\n  \"a\\nb\":\n    Stall: {after: 5m}\n"},
+	{"a block with an invisible character", "steps: {a: {\"stall\u200b\": {after: 5m}}}\n"},
 }
 
 // TestUnknownValues expects the value of an unknown key in no error, also not in the cause, whatever the value and the
@@ -273,6 +142,5 @@ func TestMergeBomb(t *testing.T) {
 	for i := range 60 {
 		text += fmt.Sprintf("a%d: &a%d\n  <<: [*a%d, *a%d]\n", i+1, i+1, i, i)
 	}
-	_, err := config.Parse(file, []byte(text+"steps:\n  build: *a60\n  <<: [*a60, *a60]\n"), config.NoEnvironment)
-	require.NoError(t, err)
+	parse(t, text+"steps:\n  build: *a60\n  <<: [*a60, *a60]\n", nil)
 }

@@ -201,7 +201,6 @@ func (r *reader) meant(block, name string) string {
 	return append(slices.Concat(inside, elsewhere), "")[0]
 }
 
-// isOther reports whether a name is that of another of our blocks.
-func (r *reader) isOther(name string) bool {
-	return name != r.root && slices.Contains(blockNames, name)
+func (r *reader) isOther(block string) bool {
+	return block != r.root && slices.Contains(blockNames, block)
 }

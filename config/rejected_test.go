@@ -12,22 +12,78 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-func TestRejectedFiles(t *testing.T) {
-	var all strings.Builder
-	for _, test := range rejectedFiles {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
-			require.Nil(t, c)
-			fault := only(t, err)
-			require.Equal(t, file, fault.File)
-			require.Equal(t, test.line, fault.Line)
-			require.Equal(t, test.key, fault.Key)
-			require.Equal(t, test.value, fault.Value)
-			require.Empty(t, fault.Variable)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+var rejections = []struct {
+	golden, form string // what the text of a row stands in
+	all          []row
+}{
+	{"rejected_files", "%s", rejectedFiles},
+	{"rejected_stall", "%s", rejectedStall},
+	{"rejected_sweep", "%s", rejectedSweep},
+	{"rejected_keeper", "%s", rejectedKeeper},
+	{"rejected_variables", "%s", rejectedVariables},
+	{"rejected_stall_variables", "%s", rejectedStallVariables},
+	{"rejected_sweep_variables", "%s", rejectedSweepVariables},
+	{"misspelt_variables", "%s", misspeltVariables},
+	{"rejected_disabled", "%s", rejectedDisabled},
+	{"nobody_reads", "%s", nobodyReads},
+	{"rejected_other_names", "runtime_controls:\n  %s\n", rejectedOtherNames},
+	{"rejected_contradictions", "runtime_controls:\n  %s\n", contradictions},
+	{"rejected_stall_contradictions", "stall:\n  %s\n", stallContradictions},
+	{"rejected_keeper_contradictions", "sweep:\n  %s\n", keeperContradictions},
+}
+
+// TestRejected expects one error, with the place, the value and what is allowed, for each text and variable.
+func TestRejected(t *testing.T) {
+	for _, of := range rejections {
+		t.Run(of.golden, func(t *testing.T) {
+			var texts strings.Builder
+			for _, test := range of.all {
+				c, err := config.Loader{Environment: test[2:]}.Parse(file, fmt.Appendf(nil, of.form, test[1]))
+				require.Nil(t, c, test[0])
+				fmt.Fprintf(&texts, "%s:\n\t%v\n", test[0], only(t, err))
+			}
+			golden(t, of.golden+".golden", texts.String())
 		})
 	}
-	golden(t, "rejected_files.golden", all.String())
+}
+
+// TestErrorFields expects the parts of an error, which its text puts together.
+func TestErrorFields(t *testing.T) {
+	const allowed = "; allowed: true or false"
+	for text, want := range map[string]config.Error{
+		"runtime_controls:\n  disabled: yes\n": {
+			File: file, Line: 2, Key: "runtime_controls.disabled", Value: "yes", Problem: "is neither true nor false" + allowed,
+		},
+		"WATCHDOG_DISABLED=1": {
+			Variable: "WATCHDOG_DISABLED", Key: "runtime_controls.disabled", Value: `"1"`,
+			Problem: "is neither true nor false" + allowed,
+		},
+		"WATCHDOG_DISABLE=true": {
+			Variable: "WATCHDOG_DISABLE", Problem: "is not a variable that is read; did you mean WATCHDOG_DISABLED?",
+		},
+		"runtime_controls:\n  scopes:\n  - tenant-7\n": {
+			File: file, Line: 3, Key: "runtime_controls.scopes[0]", Value: "tenant-7",
+			Problem: "is not a mapping; allowed: the keys scope, period, zone, spend",
+		},
+		"stall:\n  probe:\n    command: [x, 5]\n    interval: 5s\n": {
+			File: file, Line: 3, Key: "stall.probe.command", Value: "item 2",
+			Problem: "is not a text to every reader; write it in quotes; allowed: a list of the program and its arguments " +
+				"such as [kubectl, get, pods, -o, json], or a text for sh -c",
+		},
+		"steps:\n  a:\n    stall: {no_output_timeout: 5m}\n    stall: {}\n": {
+			File: file, Line: 4, Key: "steps.a.stall", Value: "{…}", Problem: "is a second block; the first is in line 3; write one",
+		},
+		"- a\n": {
+			File: file, Line: 1, Problem: "[…] is not a mapping; allowed: blocks such as runtime_controls:",
+		},
+	} {
+		loader := config.Loader{Environment: []string{}}
+		if strings.HasPrefix(text, "WATCHDOG_") {
+			loader.Environment, text = append(loader.Environment, text), ""
+		}
+		_, err := loader.Parse(file, []byte(text))
+		require.Equal(t, want, *only(t, err))
+	}
 }
 
 // only returns the single error.

@@ -176,8 +176,7 @@ func TestSchemaAccepts(t *testing.T) {
 		"runtime_controls: {spend: {cost: '0'}}",
 		"runtime_controls: {spend: {cost: 0.50 EUR, reserve: {cost: '0.00'}}}", "stall: {no_output_timeout: 1.5h30m1.5us}",
 	} {
-		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
-		require.NoError(t, err, text)
+		parse(t, text, nil)
 		require.True(t, fits(t, schema, fromYAML(t, text)), text)
 	}
 }

@@ -33,19 +33,13 @@ func (f *file) scopes(k key, node, content *yaml.Node) {
 	}
 }
 
-// at returns the place of a setting of the scope.
 func (s scope) at(path string) string { return s.place + strings.TrimPrefix(path, scopesPath) }
 
-// fault is an error about the scope, or about one of its keys.
+// fault is an error about one of its keys.
 func (s scope) fault(path, problem string) *Error {
-	k := scopeKeys.key(path)
-	if path == "" {
-		return &Error{File: s.file, Line: s.line, Key: s.place, Problem: problem}
-	}
-	return s.config.sources[path].fault(s.at(path), k.show(s.config), problem)
+	return s.config.sources[path].fault(s.at(path), scopeKeys.key(path).show(s.config), problem)
 }
 
-// adoptScopes makes the scopes ready for the watchdog.
 func (c *Config) adoptScopes() {
 	for _, s := range c.scopes {
 		shared := s.config.shared
@@ -63,7 +57,6 @@ func ofNamedScope(name, path string) string {
 	return scope{place: scopesPath + "." + shownName(name)}.at(path)
 }
 
-// setOfScopes returns the settings of the scopes that are set.
 func (c *Config) setOfScopes() []Setting {
 	var set []Setting
 	for _, s := range c.Scopes {
@@ -98,7 +91,6 @@ func (c *Config) checkScopes() []*Error {
 	return faults
 }
 
-// check returns what is wrong with a scope.
 func (s scope) check(run *Config) (faults []*Error) {
 	c := s.config
 	for _, k := range scopeKeys {
@@ -142,9 +134,7 @@ func (s scope) checkWhole() []*Error {
 	if problem == "" {
 		return nil
 	}
-	fault := s.fault("", problem)
-	fault.Err = err
-	return []*Error{fault}
+	return []*Error{{File: s.file, Line: s.line, Key: s.place, Problem: problem, Err: err}}
 }
 
 // currency is what a run counts, as far as what is before the scope says.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -15,8 +16,7 @@ import (
 
 // TestScopesInForce expects the limits of a scope under its name, with its own sources.
 func TestScopesInForce(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	const tenant = "runtime_controls.scopes.tenant-7."
 	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:25"})
 	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:27"})
@@ -30,27 +30,6 @@ func TestScopesInForce(t *testing.T) {
 		c.Scopes = append(c.Scopes, watchdog.SharedSpend{Scope: "host", Spend: watchdog.Spend{Turns: 5}})
 		require.Contains(t, settings(c), [3]string{"runtime_controls.scopes.host.spend.turns", "5", "default"})
 	})
-}
-
-// TestSpendIsRefused gives a run the limits of a file, and calls that do not fit in those of the run and of its scope.
-func TestSpendIsRefused(t *testing.T) {
-	const text = "runtime_controls:\n  spend: {turns: 1}\n  ladders: {turns: [wait], cost: [wait]}\n" +
-		"  scopes:\n  - {scope: tenant-7, spend: {cost: 0.10 EUR}}\n"
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-		SpendStore: &watchdog.Memory{}, Budget: c.Budget, Scopes: c.Scopes, PollOnly: true,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
-	for scope, most := range map[string]watchdog.Amount{"": {Turns: 2}, "tenant-7": {Cost: euros(100_001)}} {
-		_, err = wd.Admit(t.Context(), "", most)
-		var refused *watchdog.Refused
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, scope, refused.Scope)
-	}
-	_, err = wd.Admit(t.Context(), "", watchdog.Amount{Turns: 1, Cost: euros(100_000)})
-	require.NoError(t, err)
 }
 
 // FuzzMoney compares the parsing of money with exact arithmetic.
@@ -92,4 +71,22 @@ func naiveMoney(text string) (watchdog.Money, bool) {
 		return watchdog.Money{}, true
 	}
 	return watchdog.Money{Micros: micros.Int64(), Currency: parts[1]}, parts[1] != ""
+}
+
+func TestParseMoney(t *testing.T) {
+	for text, want := range map[string]watchdog.Money{
+		"5 EUR": {Micros: 5_000_000, Currency: "EUR"}, " 0.000001 USD ": {Micros: 1, Currency: "USD"}, "0": {},
+	} {
+		got, err := config.ParseMoney(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for text, says := range map[string]string{
+		"": "is empty", "5": "has no currency", "-1 EUR": "is negative", "1e3 EUR": "is not a plain decimal number",
+		"0.0000001 EUR": "finer than a millionth", "99999999999999 EUR": "too large",
+	} {
+		_, err := config.ParseMoney(text)
+		assert.ErrorIs(t, err, watchdog.ErrInvalid, text)
+		assert.ErrorContains(t, err, says, text)
+	}
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"syscall"
@@ -59,73 +60,9 @@ func everySentinel() stall.Config {
 
 // TestStallFile reads a file in which no stall setting has its default.
 func TestStallFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everyStall, nil)
 	require.Equal(t, everySentinel(), c.Stall)
 	golden(t, "stall_every.golden", sentinel(c))
-}
-
-// TestStallVariables sets every stall setting that has a variable.
-func TestStallVariables(t *testing.T) {
-	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n" +
-		"  also_end: {command: [docker, rm, --force, '', ' two words ']}\n" +
-		"  terminal_patterns: ['^fatal: ', out of memory]\n"
-	c, err := config.Parse(file, []byte(text), environment(variables{
-		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": "1h30m", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr",
-		"WATCHDOG_STALL_PROBE_INTERVAL": "90s", "WATCHDOG_STALL_PROBE_TIMEOUT": "1500ms",
-		"WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT": "false",
-		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":    "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
-		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
-		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
-		"WATCHDOG_STALL_ALSO_END_TIMEOUT":   "60s",
-		"WATCHDOG_STALL_FIRST_SIGNAL":       "INT", // SIGTERM and a grace after it contradict each other
-		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
-		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
-	}))
-	require.NoError(t, err)
-	require.Equal(t, everySentinel(), c.Stall)
-	for _, s := range ofSentinel(c) {
-		if s.Variable != "" {
-			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
-		}
-	}
-}
-
-// TestStallVariableNames derives the name of each stall variable from its key.
-func TestStallVariableNames(t *testing.T) {
-	var c config.Config
-	for _, s := range ofSentinel(&c) {
-		if s.Variable != "" {
-			require.Equal(t, "WATCHDOG_"+strings.ToUpper(strings.ReplaceAll(s.Key, ".", "_")), s.Variable)
-		}
-	}
-}
-
-func TestStallOverrides(t *testing.T) {
-	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT":           {"0", "no_output_timeout", "off"},
-		"WATCHDOG_STALL_ACTIVITY_SOURCE":             {"output", "activity_source", "output"},
-		"WATCHDOG_STALL_PROBE_INTERVAL":              {"1m", "probe.interval", "1m0s"},
-		"WATCHDOG_STALL_PROBE_TIMEOUT":               {"1ns", "probe.timeout", "1ns"},
-		"WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT":     {"true", "probe.require_zero_exit", "true"},
-		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":        {"stall", "probe.on_probe_error", "stall"},
-		"WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": {"1000000", "probe.probe_error_threshold", "1000000"},
-		"WATCHDOG_STALL_STALL_THRESHOLD":             {"5", "stall_threshold", "5"},
-		"WATCHDOG_STALL_ON_STALL":                    {"interrupt", "on_stall", "interrupt"},
-		"WATCHDOG_STALL_ON_TERMINAL":                 {"fail", "on_terminal", "fail"},
-		"WATCHDOG_STALL_INTERRUPT_GRACE":             {"1m", "interrupt_grace", "1m0s"},
-		"WATCHDOG_STALL_TERMINATE_GRACE":             {"0", "terminate_grace", "none"},
-		"WATCHDOG_STALL_ALSO_END_TIMEOUT":            {"2s", "also_end.timeout", "2s"},
-		"WATCHDOG_STALL_FIRST_SIGNAL":                {"3", "first_signal", "SIGQUIT"},
-		"WATCHDOG_STALL_KEEP_BACKGROUND":             {"false", "keep_background", "false"},
-		"WATCHDOG_STALL_FINGERPRINT_PREFIX":          {"404", "fingerprint_prefix", "404"},
-	} {
-		t.Run(variable, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(everyStall), environment(variables{variable: want.value}))
-			require.NoError(t, err)
-			require.Contains(t, settings(c), [3]string{"stall." + want.key, want.shown, "environment " + variable})
-		})
-	}
 }
 
 // graces are the default steps with these times.
@@ -136,8 +73,7 @@ func graces(interrupt, terminate time.Duration) []stall.Step {
 // TestStallFirstSignal chooses the first signal, with the file or a variable.
 func TestStallFirstSignal(t *testing.T) {
 	grace := func(text string, v variables) []stall.Step {
-		c, err := config.Parse(file, []byte("stall: {no_output_timeout: 5m, "+text+"}\n"), environment(v))
-		require.NoError(t, err)
+		c := parse(t, "stall: {no_output_timeout: 5m, "+text+"}\n", v)
 		return c.Stall.Grace
 	}
 	terminate := stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
@@ -161,8 +97,7 @@ func TestAcceptedLengths(t *testing.T) {
 		"2562047h47m16s854ms775us806ns": 1<<63 - 2,
 	} {
 		t.Run(written, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  no_output_timeout: "+written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  no_output_timeout: "+written+"\n", nil)
 			require.Equal(t, want, c.Stall.NoOutput)
 		})
 	}
@@ -190,8 +125,7 @@ func TestAcceptedCommands(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  probe:\n    command: "+test.written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  probe:\n    command: "+test.written+"\n", nil)
 			require.Equal(t, &stall.Probe{Command: test.want}, c.Stall.Probe)
 		})
 	}
@@ -207,8 +141,7 @@ func TestAcceptedPatterns(t *testing.T) {
 		"a pattern with a character": {`["a\tb"]`, "a\tb"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  terminal_patterns: "+test.written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  terminal_patterns: "+test.written+"\n", nil)
 			require.Len(t, c.Stall.Terminal, 1)
 			require.True(t, c.Stall.Terminal[0].MatchString(test.line))
 			require.Len(t, strings.Split(strings.TrimSpace(sentinel(c)), "\n"), len(ofSentinel(c)), "a line each")
@@ -232,8 +165,7 @@ func TestProbeNeedsCommand(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, test.text, nil)
 			require.Equal(t, test.want, c.Stall.Probe)
 		})
 	}
@@ -241,8 +173,7 @@ func TestProbeNeedsCommand(t *testing.T) {
 
 // TestChangedProbe expects the new values of a probe that the host changed.
 func TestChangedProbe(t *testing.T) {
-	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everyStall, nil)
 	c.Stall.Probe.Interval = time.Second
 	require.Contains(t, settings(c), [3]string{"stall.probe.interval", "1s", "limits.yaml:6"})
 	c.Stall.Probe = nil
@@ -265,4 +196,99 @@ func sentinel(c *config.Config) string {
 	_, own, _ := strings.Cut(c.String(), "stall.")
 	own, _, _ = strings.Cut(own, "sweep.")
 	return "stall." + own
+}
+
+// TestStallNeverFires expects an error for every setting of a stall block without a signal.
+func TestStallNeverFires(t *testing.T) {
+	text := "stall:\n  on_stall: fail\n  probe:\n    interval: 5s\n    timeout: 1s\n  keep_background: true\n"
+	_, err := config.Parse(file, []byte(text), config.NoEnvironment)
+	var lines []int
+	for _, fault := range faults(t, err) {
+		lines = append(lines, fault.Line)
+	}
+	require.Equal(t, []int{2, 4, 5, 6}, lines)
+}
+
+// tunedStall is a sentinel with one signal and all settings that need it.
+const tunedStall = `stall:
+  no_output_timeout: 5m
+  activity_source: stderr
+  on_stall: fail
+  interrupt_grace: 1s
+  terminate_grace: 0
+  also_end: {command: [x]}
+  keep_background: true
+  fingerprint_prefix: ci
+`
+
+func TestVariableDisablesStall(t *testing.T) {
+	t.Run("a signal that is off disables its settings, but not those with another use", func(t *testing.T) {
+		c := parse(t, tunedStall, variables{noOutputVariable: "0"})
+		grace := graces(time.Second, 0)
+		alsoEnd := &stall.AlsoEnd{Command: []string{"x"}}
+		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace, AlsoEnd: alsoEnd}, c.Stall)
+		golden(t, "disabled_stall.golden", sentinel(c))
+	})
+	t.Run("a probe is another signal", func(t *testing.T) {
+		c := parse(t, everyStall, variables{noOutputVariable: "0"})
+		golden(t, "disabled_stall_probe.golden", sentinel(c))
+	})
+	t.Run("ignored probe errors disable their threshold", func(t *testing.T) {
+		const variable = "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR"
+		c := parse(t, everyStall, variables{variable: "ignore"})
+		require.Zero(t, c.Stall.Probe.ErrorThreshold)
+		require.Contains(t, settings(c), [3]string{"stall.probe.probe_error_threshold", "3", "environment " + variable})
+	})
+	t.Run("a variable may be the signal that the file's settings need", func(t *testing.T) {
+		c := parse(t, "stall: {on_stall: fail}", variables{noOutputVariable: "5m"})
+		require.Equal(t, stall.ActionFail, c.Stall.OnStall)
+	})
+}
+
+// TestArgumentsHidden searches errors and the printed limits for an argument: it can hold a secret.
+func TestArgumentsHidden(t *testing.T) {
+	const canary = "canary-5f2c"
+	for sentence, text := range map[string]string{
+		"an argument that is a block":     "stall:\n  probe:\n    command:\n    - curl\n    - |\n      " + canary + "\n",
+		"an argument with a NUL":          "stall: {probe: {command: [curl, \"" + canary + "\\0\"]}}",
+		"a second command":                "stall:\n  probe:\n    command: [x]\n    command: " + canary + "\n",
+		"a probe that is its command":     "stall: {probe: curl " + canary + "}",
+		"a sentinel that is a command":    "stall: curl " + canary,
+		"a probe that is a block of text": "stall:\n  probe: |\n    curl " + canary + "\n",
+		"a command that is called run":    "stall: {probe: {run: curl " + canary + "}}",
+		"a command beside the probe":      "stall: {command: curl " + canary + "}",
+		"a mistyped probe":                "stall: {prob: curl " + canary + "}",
+		"an argument that is no number":   "stall: {probe: {command: [curl, !!int " + canary + "]}}",
+		"an argument that is an alias":    "a: &" + canary + " x\nstall: {probe: {command: [curl, *" + canary + "]}}",
+		"a command that is an alias":      "a: &" + canary + " [x]\nstall: {probe: {command: *" + canary + "}}",
+		"a probe that is an alias":        "a: &" + canary + " {}\nstall: {probe: *" + canary + "}",
+		"a second command, an alias":      "a: &" + canary + " x\nstall: {probe: {command: [x], command: *" + canary + "}}",
+		"an end elsewhere with a NUL":     "stall: {also_end: {command: [curl, \"" + canary + "\\0\"]}}",
+		"an end elsewhere is its command": "stall: {also_end: curl " + canary + "}",
+		"a mistyped end elsewhere":        "stall: {also_ends: curl " + canary + "}",
+		"settings that contradict it":     "stall: {probe: {command: [curl, " + canary + "], probe_error_threshold: 3}}",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+			if err != nil {
+				require.NotContains(t, err.Error(), canary)
+				require.NotContains(t, fmt.Sprintf("%+v", *only(t, err)), canary)
+				return
+			}
+			require.NotContains(t, c.String(), canary)
+		})
+	}
+}
+
+// TestAliasBomb expects one short error, soon, for a command of aliases of aliases.
+func TestAliasBomb(t *testing.T) {
+	text := "a0: &a0 [canary-5f2c, canary-5f2c]\n"
+	for i := range 40 {
+		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	_, err := config.Parse(file, []byte(text+"stall: {probe: {command: [curl, *a40]}}\n"), config.NoEnvironment)
+	fault := only(t, err)
+	require.Equal(t, "item 2", fault.Value)
+	require.NotContains(t, err.Error(), "canary")
+	require.NotContains(t, err.Error(), "a40")
 }

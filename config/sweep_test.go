@@ -1,8 +1,9 @@
 package config_test
 
 import (
-	"fmt"
+	"context"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,7 @@ func sweeper(c *config.Config) string {
 
 // TestSweepFile reads a file in which no sweep setting has its default.
 func TestSweepFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySweep, nil)
 	require.Equal(t, everySweeper(), c.Sweep)
 	require.Equal(t, everyKeeper(), c.Keeper)
 	golden(t, "sweep_every.golden", sweeper(c))
@@ -84,35 +84,6 @@ func TestSweepVariables(t *testing.T) {
 	require.Equal(t, everySweeper(), c.Sweep)
 	require.Equal(t, everyKeeper(), c.Keeper)
 	golden(t, "sweep_variables.golden", sweeper(c))
-}
-
-func TestSweepOverrides(t *testing.T) {
-	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_ENABLED":                      {"true", "enabled", "true"},
-		"WATCHDOG_INTERVAL_MS":                  {"1", "interval", "1ms"},
-		"WATCHDOG_STALLED_THRESHOLD_MS":         {"3600000", "stalled_threshold", "1h0m0s"},
-		"WATCHDOG_MIN_AGE_MS":                   {"1000", "min_age", "1s"},
-		"WATCHDOG_STARTUP_DELAY_MS":             {"0", "startup_delay", "none"},
-		"WATCHDOG_MAX_CANCELLATIONS":            {"1", "max_cancellations_per_run", "1"},
-		"WATCHDOG_GRACE_MS":                     {"0", "grace", "none"},
-		"WATCHDOG_STOP_TIMEOUT_MS":              {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
-		"WATCHDOG_DRY_RUN":                      {"false", "dry_run", "false"},
-		"WATCHDOG_MAX_RESUMES":                  {"0", "max_resumes", "0"},
-		"WATCHDOG_RESUME_TRIES":                 {"1", "resume_tries", "1"},
-		"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
-		"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
-		"WATCHDOG_KEEPER_PACE_MS":               {"1", "keeper.pace", "1ms"},
-		"WATCHDOG_KEEPER_PROMISE_MS":            {"1000", "keeper.promise", "1s"},
-		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": {"0", "max_cancellations_per_minute", "0"},
-		"WATCHDOG_KEEPER_POLL_MS":               {"1", "keeper.poll", "1ms"},
-		"WATCHDOG_KEEPER_HOST":                  {"7", "keeper.host", "7"},
-	} {
-		t.Run(variable, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(everySweep), environment(variables{variable: want.value}))
-			require.NoError(t, err)
-			require.Contains(t, settings(c), [3]string{"sweep." + want.key, want.shown, "environment " + variable})
-		})
-	}
 }
 
 // TestPartialSweep expects the defaults of all sweep settings that a file leaves out.
@@ -137,135 +108,100 @@ func TestPartialSweep(t *testing.T) {
 		"sweep: {stalled_threshold: 0}":            {StalledThreshold: watchdog.NoLimit},
 	} {
 		t.Run(text, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, text, nil)
 			require.Equal(t, want, c.Sweep)
 		})
 	}
 }
 
-func badSweep(sentence, key, written, value string) rejected {
-	return rejected{sentence, "sweep:\n  " + key + ": " + written + "\n", 2, "sweep." + key, value}
-}
-
-var rejectedSweep = []rejected{
-	badSweep("an interval of zero", "interval", "0", "0"),
-	badSweep("an interval without a unit", "interval", "300000", "300000"),
-	badSweep("a negative interval", "interval", "-5m", "-5m"),
-	badSweep("a negative threshold", "stalled_threshold", "-1ns", "-1ns"),
-	badSweep("a threshold that is a word", "stalled_threshold", "never", "never"),
-	badSweep("a minimum age of none in nanoseconds", "min_age", "-1ns", "-1ns"),
-	badSweep("a delay without a unit", "startup_delay", "30", "30"),
-	badSweep("a delay in quotes without a unit", "startup_delay", `"0"`, `"0"`),
-	badSweep("no cancel at all", "max_cancellations_per_run", "0", "0"),
-	badSweep("a negative number of cancels", "max_cancellations_per_run", "-1", "-1"),
-	badSweep("half a cancel", "max_cancellations_per_run", "0.5", "0.5"),
-	badSweep("more than 1000000 cancels", "max_cancellations_per_run", "1000001", "1000001"),
-	badSweep("a negative rate of cancels", "max_cancellations_per_minute", "-1", "-1"),
-	badSweep("a rate of cancels with decimals", "max_cancellations_per_minute", "10.0", "10.0"),
-	badSweep("a rate of more than 1000000 cancels", "max_cancellations_per_minute", "1000001", "1000001"),
-	badSweep("a rate of cancels with a unit", "max_cancellations_per_minute", "10/m", "10/m"),
-	badSweep("a negative grace", "grace", "-1m", "-1m"),
-	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
-	badSweep("a dry run of a number", "dry_run", "1", "1"),
-	badSweep("a negative number of resumes", "max_resumes", "-1", "-1"),
-	badSweep("a resume without a try", "resume_tries", "0", "0"),
-	badSweep("half an alert", "alert_count", "0.5", "0.5"),
-	badSweep("an alert of a number", "alert_within", "10", "10"),
-	badSweep("a keeper that is a text", "keeper", "worker-7", "worker-7"),
-	badSweep("a flag of YAML 1.1", "enabled", "yes", "yes"),
-	badSweep("a flag in quotes", "enabled", `"true"`, `"true"`),
-	{"a sweeper that is a flag", "sweep: true\n", 1, "sweep", "true"},
-	{"a sweeper twice", "sweep: {}\nsweep: {}\n", 2, "sweep", "{…}"},
-	{"a mistyped key", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "…"},
-	{"an unknown key that is unlike any of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "…"},
-	{"a key of the keeper outside of its block", "sweep:\n  pace: 5s\n", 2, "sweep.pace", "…"},
-	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "…"},
-	{"a sweeper under a mistyped name", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
-	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},
-	{"a cap of cancels outside of the block", "max_cancellations_per_run: 5\n", 1, "", ""},
-	{"a rate of cancels outside of the block", "max_cancellations_per_minute: 5\n", 1, "", ""},
-	{"a key of the lease outside of its block", "sweep:\n  promise: 5s\n", 2, "sweep.promise", "…"},
-	{"a sweeper that a merge brings in", "base: &base {sweep: {interval: 5m}}\n<<: *base\n", 2, "", ""},
-}
-
-func TestRejectedSweepFiles(t *testing.T) {
-	var all strings.Builder
-	for _, test := range rejectedSweep {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
-			require.Nil(t, c)
-			fault := only(t, err)
-			require.Equal(t, test.line, fault.Line)
-			require.Equal(t, test.key, fault.Key)
-			require.Equal(t, test.value, fault.Value)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "rejected_sweep.golden", all.String())
-}
-
-func TestRejectedSweepVariables(t *testing.T) {
-	const interval = "WATCHDOG_INTERVAL_MS"
-	var all strings.Builder
-	for _, test := range []struct{ sentence, variable, text string }{
-		{"an interval with a unit", interval, "5m"},
-		{"an interval in milliseconds with a unit", interval, "300000ms"},
-		{"an interval of zero", interval, "0"},
-		{"a negative interval", interval, "-1"},
-		{"an interval with a plus", interval, "+300000"},
-		{"an interval with a space", interval, "300000 "},
-		{"an interval in quotes", interval, `"300000"`},
-		{"a fraction of a millisecond", interval, "0.5"},
-		{"a whole number with decimals", interval, "300000.0"},
-		{"an exponent", interval, "3e5"},
-		{"a number that is octal to some", interval, "0300000"},
-		{"a number that is too long", interval, "9223372036855"},
-		{"a number that is far too long", interval, strings.Repeat("9", 100)},
-		{"a threshold that is off", "WATCHDOG_STALLED_THRESHOLD_MS", "off"},
-		{"a negative minimum age", "WATCHDOG_MIN_AGE_MS", "-1"},
-		{"a negative delay", "WATCHDOG_STARTUP_DELAY_MS", "-30000"},
-		{"no cancel at all", "WATCHDOG_MAX_CANCELLATIONS", "0"},
-		{"half a cancel", "WATCHDOG_MAX_CANCELLATIONS", "1.5"},
-		{"a rate of cancels in words", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE", "unlimited"},
-		{"half a cancel a minute", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE", "0.5"},
-		{"a negative grace", "WATCHDOG_GRACE_MS", "-1"},
-		{"a hook without time", "WATCHDOG_STOP_TIMEOUT_MS", "0"},
-		{"no resume in words", "WATCHDOG_MAX_RESUMES", "none"},
-		{"an alert with a unit", "WATCHDOG_ALERT_WITHIN_MS", "10m"},
-		{"a keeper without a pause", "WATCHDOG_KEEPER_PACE_MS", "0"},
-		{"a promise shorter than the shortest", "WATCHDOG_KEEPER_PROMISE_MS", "999"},
-		{"a promise of zero", "WATCHDOG_KEEPER_PROMISE_MS", "0"},
-		{"a promise longer than the longest", "WATCHDOG_KEEPER_PROMISE_MS", "300001"},
-		{"a host with white space", "WATCHDOG_KEEPER_HOST", " worker-7"},
-		{"a flag of a number", "WATCHDOG_ENABLED", "1"},
-		{"a flag in capitals", "WATCHDOG_ENABLED", "FALSE"},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Load("", environment(variables{test.variable: test.text}))
-			require.Nil(t, c)
-			require.Equal(t, test.variable, only(t, err).Variable)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "rejected_sweep_variables.golden", all.String())
-}
-
-// TestForeignKeys accepts keys of other programs that resemble those of the sweep block.
-func TestForeignKeys(t *testing.T) {
-	for _, text := range []string{
-		"enabled: true", "interval: 5m", "min_age: 1", "startup_delay: 5s", "grace: 5s", "stop_timeout: 1",
-		"sleep: {interval: 5}", "sweet: {enabled: true}", "dry_run: true", "alert_count: 5", "keeper: {pace: 5, host: x}",
-	} {
-		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
-		require.NoError(t, err, text)
-	}
-}
-
 // TestLongestMilliseconds reads the largest number of milliseconds that a duration can hold.
 func TestLongestMilliseconds(t *testing.T) {
-	c, err := config.Load("", environment(variables{"WATCHDOG_INTERVAL_MS": "9223372036854"}))
-	require.NoError(t, err)
+	c := parse(t, "", variables{"WATCHDOG_INTERVAL_MS": "9223372036854"})
 	require.Less(t, c.Sweep.Interval, time.Duration(math.MaxInt64))
 	require.Equal(t, 9223372036854*time.Millisecond, c.Sweep.Interval)
+}
+
+// TestKeeperThreshold expects a keeper to have the threshold of the sweeper.
+func TestKeeperThreshold(t *testing.T) {
+	const stalled = "WATCHDOG_STALLED_THRESHOLD_MS"
+	for sentence, test := range map[string]struct {
+		text      string
+		variables variables
+		want      time.Duration
+	}{
+		"the default":                        {"", nil, 0},
+		"that of the file":                   {"sweep: {stalled_threshold: 5m}", nil, 5 * time.Minute},
+		"that of a variable":                 {"sweep: {stalled_threshold: 5m}", variables{stalled: "60000"}, time.Minute},
+		"the default while it is off":        {"sweep: {stalled_threshold: 0}", nil, 0},
+		"one too short for the default pace": {"sweep: {stalled_threshold: 1ms}", nil, time.Millisecond}, // for a sweeper alone
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := parse(t, test.text, test.variables)
+			require.Equal(t, session.KeeperConfig{Threshold: test.want}, c.Keeper)
+		})
+	}
+	_, err := config.Loader{Environment: []string{"WATCHDOG_KEEPER_THRESHOLD_MS=1000"}}.Load("")
+	require.EqualError(t, err, "environment WATCHDOG_KEEPER_THRESHOLD_MS: is not a variable that is read; "+
+		"it is gone; use WATCHDOG_STALLED_THRESHOLD_MS")
+}
+
+// TestAlertSwitchedOff expects a variable that switches the alert off to take the number of cancels along.
+func TestAlertSwitchedOff(t *testing.T) {
+	const within = "WATCHDOG_ALERT_WITHIN_MS"
+	c := parse(t, everySweep, variables{within: "0"})
+	require.Equal(t, sweep.Alert{}, c.Sweep.Alert)
+	require.Contains(t, settings(c), [3]string{"sweep.alert_count", "0", "environment " + within})
+}
+
+func worst(one, last string) string {
+	return "worst time from the last sign of life to the cancel: " + one + "; for the last of 10,000 sessions: " + last
+}
+
+// worstRow matches a row of the table in docs/operations-alerts.md: settings and two times.
+var worstRow = regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]* \\| (\\w+) \\| (\\w+) \\|$")
+
+// TestDocumentedWorstTimes computes the table for operators.
+func TestDocumentedWorstTimes(t *testing.T) {
+	_, section, found := strings.Cut(document(t, "operations-alerts.md"), "\n## The worst time\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := worstRow.FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(rows), 10)
+	require.Len(t, rows, strings.Count(section, "\n| `"))
+	for _, row := range rows {
+		c := parse(t, "sweep: {"+row[1]+"}", nil)
+		require.Equal(t, worst(row[2], row[3]), c.WorstTime(), row[0])
+	}
+}
+
+func TestWorstTime(t *testing.T) {
+	for name, test := range map[string]struct{ sweep, one, last string }{
+		"the keeper's pace":                             {"keeper: {pace: 2m}", "17m7s", "83h32m7s"},
+		"only thresholds that sessions have themselves": {"stalled_threshold: 0", "never", "never"},
+		"an interval of a century":                      {"interval: 1000000h", "1000000h10m8s", "never"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parse(t, "sweep: {"+test.sweep+"}", nil)
+			want := worst(test.one, test.last)
+			require.Equal(t, want, c.WorstTime())
+			require.True(t, strings.HasSuffix(c.String(), "\n"+want+"\n"), "it is printed with the settings")
+		})
+	}
+	t.Run("everything switched off", func(t *testing.T) {
+		c := parse(t, "", variables{"WATCHDOG_DISABLED": "true"})
+		require.Contains(t, c.WorstTime(), "cancel: never;")
+	})
+	t.Run("half a second less than no limit", func(t *testing.T) {
+		c := parse(t, "", nil)
+		rest := c.Sweep.WorstTime(c.Keeper, 1) - sweep.DefaultStalledThreshold
+		c.Sweep.StalledThreshold = watchdog.NoLimit - rest - 500*time.Millisecond
+		require.Equal(t, watchdog.NoLimit-500*time.Millisecond, c.Sweep.WorstTime(c.Keeper, 1))
+		require.Equal(t, worst("never", "never"), c.WorstTime())
+	})
+	t.Run("a hook that the host adds", func(t *testing.T) {
+		c := parse(t, "", nil)
+		before := c.WorstTime()
+		c.Sweep.StopHook = func(context.Context, session.Session) error { return nil }
+		require.NotEqual(t, before, c.WorstTime())
+	})
 }

@@ -95,7 +95,6 @@ func ofScope(limits table) table {
 	return moved
 }
 
-// controlKeys are the limits of time of a run.
 var controlKeys = table{
 	{path: disabledPath, synonyms: []string{"off", "enabled"}, help: "switches all guards off at once.",
 		kind: flag(func(c *Config) *bool { return &c.Disabled }, false)},
@@ -169,7 +168,6 @@ func spendTable() table {
 // spendKeys are the limits that are counted, of a run and of what runs share. Their names are those of the events.
 var spendKeys = spendTable()
 
-// ownScopeKeys are the settings of a scope beside its limits.
 var ownScopeKeys = table{
 	{path: scopesPath + ".scope", help: "the name of the scope.",
 		kind: label(func(c *Config) *string { return &c.shared.Scope }, "", "tenant-7")},
@@ -210,7 +208,6 @@ func countLadders() (ladders table) {
 	return ladders
 }
 
-// runKeys are the other settings of a run.
 var runKeys = slices.Concat(table{
 	{path: scopesPath,
 		allowed: "a list of what runs share limits with, such as [{scope: tenant-7, period: day, zone: Europe/Berlin, " +

@@ -36,7 +36,6 @@ const (
 // signals are the paths of what can make a sentinel fire.
 var signals = []string{noOutputPath, commandPath, patternsPath}
 
-// action is the kind of what a sentinel does.
 func action(field func(*Config) *stall.TripAction) kind {
 	const usual = stall.ActionInterrupt
 	return choice(field, "an action", usual, "", usual, stall.ActionFail, stall.ActionIgnore)

@@ -3,7 +3,6 @@ package config_test
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,8 +95,7 @@ var everyScope = []watchdog.SharedSpend{
 
 // TestControlsFile reads everySetting.
 func TestControlsFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, everyScope, c.Scopes)
@@ -109,47 +107,6 @@ func TestControlsFile(t *testing.T) {
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	golden(t, "limits_every.golden", set(c))
 	requireUsable(t, c)
-}
-
-// TestControlsVariables sets every setting of runtime_controls that has a variable.
-func TestControlsVariables(t *testing.T) {
-	c, err := config.Load("", environment(variables{
-		disabledVariable: "false", wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
-		"WATCHDOG_SAFETY_TIMEOUT_SECONDS": "7200", noProgressVariable: "900", idleVariable: "90.5",
-		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true",
-		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
-		"WATCHDOG_LADDERS_IDLE":               "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck",
-		"WATCHDOG_LADDERS_HOLD": "wait,cancel", "WATCHDOG_LADDERS_LOOP": "wait,cancel",
-		"WATCHDOG_SPEND_TOKENS": "1100000", costVariable: "5 EUR", toolsVariable: "bash=100,404=20",
-		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
-		"WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
-		"WATCHDOG_LOOP_MODE":     "strict", "WATCHDOG_LOOP_CLASSES": "deploy=change,poll_job=wait,404=look",
-		"WATCHDOG_LOOP_WAITS": "ask", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
-		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
-		"WATCHDOG_TICK_GRACE_SECONDS": "10",
-	}))
-	require.NoError(t, err)
-	require.Equal(t, everyBudget, c.Budget)
-	require.Equal(t, everyLoop, c.Loop)
-	require.Equal(t, watchdog.Kinds{Unknown: watchdog.ClassActivity}, c.Kinds)
-	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
-	for _, s := range c.Limits() {
-		switch {
-		case ofCount(s.Key):
-		case s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls."):
-			require.Equal(t, "default", s.Source, s.Key)
-		default:
-			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
-		}
-	}
-}
-
-// ofCount reports whether a setting is of a count: [TestCounts] has all of these.
-func ofCount(key string) bool {
-	name := key[strings.LastIndex(key, ".")+1:]
-	return slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
-		return name == count.Name && name != "loop"
-	})
 }
 
 // TestCounts sets the limit of each count, its reserve if it adds up, and its ladder, in a file and by variables.
@@ -187,13 +144,11 @@ func TestCounts(t *testing.T) {
 	all := func(lines []string) string { return strings.Join(lines, ", ") }
 	text := fmt.Sprintf("runtime_controls:\n  spend: {%s, reserve: {%s}}\n  ladders: {%s}\n", all(limits), all(kept),
 		strings.ReplaceAll(all(ladders), "wait", "[wait]"))
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, text, nil)
 	require.Equal(t, want, c.Budget)
-	c, err = config.Load("", environment(inEnvironment))
-	require.NoError(t, err)
+	c = parse(t, "", inEnvironment)
 	require.Equal(t, want, c.Budget)
-	_, err = config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
+	_, err := config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
 	require.ErrorContains(t, only(t, err), "unknown key")
 }
 
@@ -204,41 +159,6 @@ func TestListedKeys(t *testing.T) {
 		_, err := config.Parse(file, []byte(block+": 5\n"), config.NoEnvironment)
 		name, _, _ = strings.Cut(name, ".") // of the key, or of an inner block
 		require.Regexp(t, "the keys (.*, )?"+name+"(,|$)", only(t, err).Problem)
-	}
-}
-
-func TestControlsOverrides(t *testing.T) {
-	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_SAFETY_TIMEOUT_SECONDS":      {"1800", "safety_timeout_seconds", "30m0s"},
-		"WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS": {"600", "no_progress_timeout_seconds", "10m0s"},
-		"WATCHDOG_IDLE_TIMEOUT_SECONDS":        {"0", "idle_timeout_seconds", "off"},
-		"WATCHDOG_HOLD_TIMEOUT_SECONDS":        {"0", "hold_timeout_seconds", "off"},
-		"WATCHDOG_FROM_FIRST_SIGN":             {"false", "from_first_sign", "false"},
-		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS":  {"0", "first_sign_timeout_seconds", "off"},
-		"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
-		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
-		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
-		"WATCHDOG_LADDERS_TOKENS":              {"retry", "ladders.tokens", "retry, cancel"},
-		"WATCHDOG_LADDERS_LOOP":                {"cancel", "ladders.loop", "cancel"},
-		"WATCHDOG_SPEND_TOKENS":                {"4000", "spend.tokens", "4000"},
-		"WATCHDOG_SPEND_TURNS":                 {"0", "spend.turns", "off"},
-		costVariable:                           {"7.125 EUR", "spend.cost", "7.125 EUR"},
-		toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
-		"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
-		"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
-		"WATCHDOG_LOOP_MODE":                   {"on", "loop.mode", "on"},
-		"WATCHDOG_LOOP_CLASSES":                {"a=drive,b=c=person", "loop.classes", "a=drive, b=c=person"},
-		"WATCHDOG_LOOP_WAITS":                  {"go", "loop.waits", "go"},
-		"WATCHDOG_LOOP_VOLATILE":               {"0", "loop.volatile", "none"},
-		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
-		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
-		"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},
-	} {
-		t.Run(variable, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(everySetting), environment(variables{variable: want.value}))
-			require.NoError(t, err)
-			require.Contains(t, settings(c), [3]string{"runtime_controls." + want.key, want.shown, "environment " + variable})
-		})
 	}
 }
 
@@ -264,8 +184,7 @@ func TestDefaults(t *testing.T) {
 			"probe: {interval: , command: ~, on_probe_error: ignore}}\n",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, text, nil)
 			require.Equal(t, watchdog.Budget{}, c.Budget)
 			require.Equal(t, loop.Config{}, c.Loop)
 			require.Equal(t, watchdog.Kinds{}, c.Kinds)
@@ -282,8 +201,7 @@ func TestTickBounds(t *testing.T) {
 		"30": bound.DefaultTick,
 	} {
 		t.Run(written, func(t *testing.T) {
-			c, err := config.Load("", environment(variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written}))
-			require.NoError(t, err)
+			c := parse(t, "", variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written})
 			require.Equal(t, want, c.Tick.Limit)
 		})
 	}
@@ -291,25 +209,9 @@ func TestTickBounds(t *testing.T) {
 
 // TestSwitchedOffLimit expects off for a limit that the host switched off.
 func TestSwitchedOffLimit(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	c.Budget.Idle = watchdog.NoLimit
 	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:8"})
-}
-
-// TestKinds observes events with the kinds of a file.
-func TestKinds(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
-	require.Equal(t, watchdog.ClassMaterial, wd.Observe("commit"))
-	require.Equal(t, watchdog.ClassActivity, wd.Observe("token"))
-	require.Equal(t, watchdog.ClassIgnored, wd.Observe("on"))
-	require.Equal(t, watchdog.ClassActivity, wd.Observe("anything else"))
 }
 
 // TestLookupNames never looks up a variable with an empty name.

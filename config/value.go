@@ -28,7 +28,6 @@ type value struct {
 	unsupported string // why it is neither a plain text nor a list
 }
 
-// An entry is one key of a mapping with its value.
 type entry struct {
 	key, value value
 	absent     bool // it is null, in a file
@@ -40,7 +39,6 @@ type invalidValue struct {
 	problem string
 }
 
-// invalid returns what is wrong with the value, or nil for no problem.
 func (v value) invalid(problem string) *invalidValue {
 	if problem == "" {
 		return nil
@@ -48,7 +46,6 @@ func (v value) invalid(problem string) *invalidValue {
 	return &invalidValue{value: v, problem: problem}
 }
 
-// fromText returns the value of a variable.
 func fromText(text string) value {
 	return value{text: text, show: strconv.Quote(shorten(text, maxShown))}
 }
@@ -82,7 +79,6 @@ func fromPairs(text, wrong string) value {
 	return v
 }
 
-// invalid names the entry.
 func (e entry) invalid(problem string) *invalidValue {
 	v := e.value
 	v.line = e.key.line
@@ -97,7 +93,6 @@ const (
 	quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 )
 
-// fromNode returns the value of a YAML node.
 func fromNode(node *yaml.Node) value {
 	v := value{line: node.Line, show: show(node), unsupported: unsupportedReason(node), quoted: node.Style&quotes != 0}
 	switch node.Kind {
@@ -159,7 +154,6 @@ func show(node *yaml.Node) string {
 	return shown(node.Value, maxShown)
 }
 
-// nameOf returns the text of a key, or "" if the key is not a text.
 func nameOf(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
 		return node.Value
@@ -175,7 +169,6 @@ func isMerge(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!merge"
 }
 
-// pairs iterates over the keys and values of a mapping.
 func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, content *yaml.Node) bool) {
 		for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {

@@ -64,7 +64,6 @@ func (c *Config) Step(name string) StepSettings {
 	return s
 }
 
-// inForce returns the settings of a step or of its completion check.
 func (c *Config) inForce(step workflowStep, isCheck bool) StepSettings {
 	suffix := ""
 	if isCheck {
@@ -117,15 +116,6 @@ func (w workflow) merged(step workflowStep, isCheck bool) *Config {
 		m.Stall.ActivitySource = word
 	}
 	return m
-}
-
-// setOfSteps returns the settings of all steps that a file has set.
-func (c *Config) setOfSteps() []Setting {
-	var set []Setting
-	for _, name := range c.Steps() {
-		set = append(set, c.Step(name).Limits()...)
-	}
-	return slices.DeleteFunc(set, func(s Setting) bool { return s.Source == (source{}).String() })
 }
 
 // checkWorkflow compares the settings of each step with each other. A setting is an error if it can take effect

@@ -145,14 +145,12 @@ func TestStepMerge(t *testing.T) {
 				Terminal: patterns("a", "b"), Grace: graces(time.Second, stall.DefaultTerminateGrace),
 			}}
 			test.want(&want)
-			c, err := config.Parse(file, []byte(defaults+"steps: {x: {stall: "+test.own+"}}\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, defaults+"steps: {x: {stall: "+test.own+"}}\n", nil)
 			requireStep(t, want, c.Step("x"))
 
 			want.Stall.AsIncomplete, want.Stall.Step = true, "x.completion_check"
 			text := defaults + "steps: {x: {completion_check: {stall: " + test.own + "}}}\n"
-			c, err = config.Parse(file, []byte(text), config.NoEnvironment)
-			require.NoError(t, err)
+			c = parse(t, text, nil)
 			requireStep(t, want, *c.Step("x").Check)
 		})
 	}
@@ -168,8 +166,7 @@ func requireStep(t *testing.T, want, got config.StepSettings) {
 
 // TestStepOwn expects that a host that changes a step changes no other.
 func TestStepOwn(t *testing.T) {
-	c, err := config.Parse(file, []byte("defaults: {stall: {probe: {command: [a]}}}\nsteps: {x: {}}\n"), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, "defaults: {stall: {probe: {command: [a]}}}\nsteps: {x: {}}\n", nil)
 	first := c.Step("x")
 	first.Stall.Probe.Command[0], first.Stall.Probe.Interval = "b", time.Second
 	require.Equal(t, &stall.Probe{Command: []string{"a"}}, c.Step("x").Stall.Probe)
@@ -188,20 +185,22 @@ func TestStepDisabled(t *testing.T) {
 	require.Contains(t, s.String(), "environment WATCHDOG_DISABLED")
 }
 
-// TestStepSecrets expects no argument of a command in an error or in what is printed.
-func TestStepSecrets(t *testing.T) {
+// TestSecrets expects no argument of a command in an error or in what is printed.
+func TestSecrets(t *testing.T) {
 	const canary = "canary-4711"
 	for _, command := range []string{canary, `"a ` + canary + `"`, "[a, " + canary + "]", "[[" + canary + "]]", "{a: " + canary + "}",
-		"[!!str " + canary + "]", "*" + canary, "|\n      " + canary + "\n"} {
+		"[!!str " + canary + "]", "!!str " + canary, "*" + canary, "|\n      " + canary + "\n"} {
 		for _, key := range []string{"command", "comand", "cmd"} {
 			for _, block := range []string{"probe", "also_end"} {
-				text := "steps:\n  x:\n   stall:\n    no_output_timeout: 5m\n    " + block + ":\n     " + key + ": " + command + "\n"
-				c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-				if err != nil {
-					require.NotContains(t, err.Error(), canary, text)
-					continue
+				settings := "    no_output_timeout: 5m\n    " + block + ":\n     " + key + ": " + command + "\n"
+				for _, text := range []string{"stall:\n" + settings, "steps:\n  x:\n   stall:\n" + settings} {
+					c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+					if err != nil {
+						require.NotContains(t, err.Error(), canary, text)
+						continue
+					}
+					require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 				}
-				require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 			}
 		}
 	}
@@ -210,8 +209,7 @@ func TestStepSecrets(t *testing.T) {
 // TestProbeOutputOfErrors expects a key that nothing uses to be said.
 func TestProbeOutputOfErrors(t *testing.T) {
 	const text = "steps: {x: {stall: {probe: {command: [a], capture_stderr: true}}}}\n"
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, text, nil)
 	require.Contains(t, settings(c), [3]string{"steps.x.stall.probe.capture_stderr", "not used", "limits.yaml:1"})
 	require.False(t, c.Step("x").CaptureStderr, "it is of the probe, not of the command")
 }
@@ -219,8 +217,7 @@ func TestProbeOutputOfErrors(t *testing.T) {
 // TestStepsOfAList reads steps that are a list.
 func TestStepsOfAList(t *testing.T) {
 	const text = "steps:\n- {run: make}\n- {id: a, name: the first, stall: {no_output_timeout: 5m}}\n- {name: b}\n"
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, text, nil)
 	require.Equal(t, []string{"a", "b"}, c.Steps())
 	require.Equal(t, 5*time.Minute, c.Step("a").Stall.NoOutput)
 	require.Zero(t, c.Step("b").Stall.NoOutput)

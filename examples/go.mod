@@ -8,7 +8,6 @@ require (
 	github.com/seed62658d38/watchdog/config v0.1.0
 	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	golang.org/x/sys v0.47.0
-	golang.org/x/term v0.45.0
 )
 
 require (

@@ -2,9 +2,12 @@ package loop_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -32,42 +35,29 @@ func same(tb testing.TB, config loop.Config, a, b loop.Step) bool {
 	return !d.Step(b).New
 }
 
+// TestInput has what TestDigests of package alike, which makes up values, does not spell.
 func TestInput(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool
 	}{
-		{`{"a":1,"b":[2,3]}`, " {\n\t\"b\" : [ 2,3 ] ,\r\n\"a\":1}\n", true},
-		{`{"a":{"y":1,"x":{"q":1,"p":2}}}`, `{"a":{"x":{"p":2,"q":1},"y":1}}`, true},
-		{`[1,2]`, `[2,1]`, false},
-		{`{"a":[1],"b":[]}`, `{"a":[],"b":[1]}`, false},
-		{`{"a":"1"}`, `{"a":1}`, false},
-		{`{"a":null}`, `{}`, false},
-		{`1`, `1.0`, true},
 		{`100`, `1e2`, true},
 		{`-12.50`, `-1250E-2`, true},
 		{`0`, `-0.0e7`, true},
-		{`1`, `-1`, false},
-		{`10`, `1`, false},
 		{`0.1`, `0.10000000000000001`, true}, // one float64
 		{`1e99999999999`, `1e99999999999`, true},
 		{`12345678901234567890`, `12345678901234567891`, false},
 		{`"A\u00e9\/\n"`, "\"\\u0041é/\\u000a\"", true},
-		{`"\ud83d\ude00"`, `"😀"`, true},
 		{`"\ud800\u0041"`, `"\ufffdA"`, true}, // a lone surrogate, and a letter
 		{`"\ud800\u0041"`, `"\ufffd"`, false},
 		{`"a  b"`, `"a b"`, false},
 		{`"file_0"`, `"file_1"`, false},
 		{`"took 1s"`, `"took 2s"`, false},
 		{`{"s":"/tmp/a"}`, `{"s":"/tmp/b"}`, false},
-		{`{"a":"x","b":"y"}`, `{"a":"x\",\"b\":\"y"}`, false},
-		{`{"ab":"c"}`, `{"a":"bc"}`, false},
-		{`["a","b"]`, `["ab"]`, false},
 		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, true},
 		{`ls  -l`, `ls -l`, false},
 		{`{"a":1`, `{"a": 1`, false}, // not JSON
 		{`tru`, `true`, false},
-		{`"true"`, `true`, false},
 		{``, `null`, false},
 	} {
 		require.Equal(t, c.same, sameInput(t, []byte(c.a), []byte(c.b)), "%s and %s", c.a, c.b)
@@ -211,4 +201,55 @@ func deepest(text []byte) (most int) {
 func duplicateKeys(text []byte) bool {
 	form, _ := naive(text)
 	return bytes.Count(text, []byte(":")) != strings.Count(form, ":") || deepest(text) > 100
+}
+
+// BenchmarkStep judges steps of the sizes and forms that agents have, and reports how long that takes in multiples of
+// the SHA-256 of the same bytes, measured beside it.
+func BenchmarkStep(b *testing.B) {
+	code := strings.Repeat("\tif err := run(ctx, name, 1200); err != nil {\n\t\treturn fmt.Errorf(\"run %s: %w\", name, err)\n\t}\n", 80)
+	log := strings.Repeat("2026-11-22T17:00:00Z INFO took 1.2s for https://example.org/a/b?c=1 (attempt 2 of 3)\n", 80)
+	var tools []string
+	for n := range 500 { // so that none repeats
+		tools = append(tools, fmt.Sprint("tool_", n))
+	}
+	for name, s := range map[string]loop.Step{
+		"shell": {Input: []byte(`{"command":"go test ./... 2>&1 | tail -50"}`), Outcome: []byte(log)},
+		"read":  {Input: []byte(`{"path":"src/main.go","offset":100}`), Outcome: []byte(code)},
+		"write": {Input: quoted(code), Outcome: []byte("The file was written.")},
+		"json":  {Input: []byte(`{"page":3}`), Outcome: []byte(rows())},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var d loop.Detector
+			b.ReportAllocs()
+			stepping, hashing := time.Hour, time.Hour // the least of all rounds, because the machine does other work
+			n := 0
+			for b.Loop() {
+				start := time.Now()
+				for range 20 {
+					s.Tool = tools[n%len(tools)]
+					n++
+					d.Step(s)
+				}
+				stepped := time.Now()
+				for range 20 {
+					sha256.Sum256(s.Input)
+					sha256.Sum256(s.Outcome)
+				}
+				stepping, hashing = min(stepping, stepped.Sub(start)), min(hashing, time.Since(stepped))
+			}
+			b.ReportMetric(float64(stepping)/float64(hashing), "x-sha256")
+			b.ReportMetric(float64(stepping)/20, "ns/step")
+		})
+	}
+}
+
+// quoted is the input of a tool that writes a file.
+func quoted(text string) []byte {
+	text = strings.NewReplacer("\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(text)
+	return []byte(`{"path":"src/main.go","content":"` + text + `"}`)
+}
+
+func rows() string {
+	row := `{"id":12345,"name":"Ada Berg","email":"ada@example.org","score":0.5,"open":true,"tags":["a","b"]}`
+	return "[" + strings.Repeat(row+",", 80) + row + "]"
 }

@@ -50,18 +50,6 @@ func first(t *testing.T, turns [][]loop.Step, cfg loop.Config) (turn int, v loop
 }
 
 func TestCheck(t *testing.T) {
-	t.Run("three rounds are asked about, and two more are the end", func(t *testing.T) {
-		var advice []loop.Advice
-		turns := history(6, look("ls", "a"), look("cat", "b"))
-		for i := range turns {
-			v, err := loop.Check(turns[:i+1], loop.Config{})
-			require.NoError(t, err)
-			advice = append(advice, v.Advice)
-		}
-		want := slices.Repeat([]loop.Advice{loop.Go}, 12)
-		want[5], want[9], want[10], want[11] = loop.Ask, loop.End, loop.End, loop.End
-		require.Equal(t, want, advice)
-	})
 	t.Run("it says what a detector says that is told at each ask, of every history here", func(t *testing.T) {
 		for _, set := range []string{"loops", "productive", "heldout-loops", "heldout-work"} {
 			for name, turns := range tracesIn(t, set) {
@@ -77,13 +65,6 @@ func TestCheck(t *testing.T) {
 				require.Equal(t, want, got, name)
 			}
 		}
-	})
-	t.Run("parallel calls are one turn, in any order", func(t *testing.T) {
-		one, other := look("ls", "a"), look("cat", "b")
-		v, err := loop.Check([][]loop.Step{{one, other}, {other, one}, {one, other}}, loop.Config{})
-		require.NoError(t, err)
-		require.Equal(t, loop.Ask, v.Advice)
-		require.Equal(t, 1, v.Period)
 	})
 	t.Run("nothing is no loop", func(t *testing.T) {
 		for _, turns := range [][][]loop.Step{nil, {}, {nil, {}}} {
@@ -168,27 +149,12 @@ func TestWaits(t *testing.T) {
 		}
 		require.Equal(t, []int{424, 26}, []int{all, ended})
 	})
-	t.Run("another advice is an error", func(t *testing.T) {
-		_, err := loop.New(loop.Config{Waits: "stop"})
-		require.ErrorIs(t, err, loop.ErrInvalid)
-		require.ErrorContains(t, err, `Waits is "stop"; use Ask, End, or Go`)
-	})
-	t.Run("a restart goes on with the row", func(t *testing.T) {
-		before, after := newDetector(t, loop.Config{Waits: loop.End}), newDetector(t, loop.Config{Waits: loop.End})
-		for range 9 {
-			require.Equal(t, loop.Go, before.Step(nap).Advice)
-		}
-		state, err := before.MarshalBinary()
-		require.NoError(t, err)
-		require.NoError(t, after.UnmarshalBinary(state))
-		require.Equal(t, loop.End, after.Step(nap).Advice)
-	})
 }
 
 // withoutPolls returns the last verdict about a run that is told at each ask, without the rule of polls.
 func withoutPolls(t *testing.T, turns [][]loop.Step, cfg loop.Config) (last loop.Verdict) {
 	t.Helper()
-	d := newDetector(t, cfg).Without(loop.ThePoll)
+	d := newDetector(t, cfg)
 	for _, turn := range turns {
 		if last = d.Step(turn...); last.Advice == loop.Ask {
 			d.Delivered()

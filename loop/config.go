@@ -75,7 +75,6 @@ type Config struct {
 	Normalize func(tool string, outcome []byte) []byte
 }
 
-// complete checks the config and returns a copy with the defaults set.
 func (c Config) complete() (Config, error) {
 	if c.Mode = cmp.Or(c.Mode, On); c.Mode != On && c.Mode != Off && c.Mode != Strict {
 		return Config{}, fmt.Errorf("%w: Mode is %q; use On, Off or Strict, or leave it empty for On", ErrInvalid, c.Mode)

@@ -14,14 +14,12 @@ import (
 type Detector struct {
 	config  Config // complete, if its Mode is not empty
 	history history
-	without pieces
 	reader  alike.Reader // memory of Step, not state
 	hints   hints        // of the last input
 	signs   signs        // of the last outcome
 	calls   []call
 }
 
-// A history is all that a detector remembers.
 type history struct {
 	turn      uint64 // the number of the last turn; the first is 1
 	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was
@@ -48,11 +46,9 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.reader = alike.Reader{Plain: d.without.lacks(theBlur), Whole: d.without.lacks(theReasons)}
+	d.reader = alike.Reader{}
 	d.reader.Volatile.Add(config.Volatile...)
-	if !d.without.lacks(theVolatile) {
-		d.reader.Volatile.Add(alike.AgentLines...)
-	}
+	d.reader.Volatile.Add(alike.AgentLines...)
 	return nil
 }
 
@@ -75,14 +71,14 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
-			most = d.worst(most, d.poll(&c))
+			most = worst(most, d.poll(&c))
 		}
 		return polls
 	})
 	if len(d.calls) > 0 {
 		sort.Stable((*byPair)(&d.calls))
 		isNew = d.add(d.calls) || isNew
-		most = worst(d.judge(d.calls), most)
+		most = worst(d.history.judge(d.calls), most)
 	}
 	if d.config.Mode == Off {
 		most = finding{}
@@ -124,7 +120,7 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
 			isNew, h.fresh = true, h.turn
-			if calls[i].succeeded && !d.without.lacks(theReset) {
+			if calls[i].succeeded {
 				h.changed = h.turn
 			}
 		}
@@ -149,22 +145,34 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	return isNew
 }
 
-func (d *Detector) judge(calls []call) finding {
-	h := &d.history
-	most := d.worst(finding{}, h.tail.judge(calls[0].name, false))
+func (h *history) judge(calls []call) finding {
+	most := h.tail.judge(calls[0].name, false)
 	if _, counts := turnDigest(calls, false); counts {
-		most = d.worst(most, h.hard.judge(calls[0].name, true))
+		most = worst(most, h.hard.judge(calls[0].name, true))
 	}
 	for i := range calls {
-		most = d.worst(d.worst(most, h.judgePair(&calls[i])), h.judgeRedo(&calls[i]))
+		most = worst(worst(most, h.judgePair(&calls[i])), h.judgeRedo(&calls[i]))
 	}
-	return d.worst(most, h.judgeFutile(calls))
+	return worst(most, h.judgeFutile(calls))
 }
 
-// worst returns the finding that counts more, without those of rules that are left out.
-func (d *Detector) worst(first, second finding) finding {
-	if d.without.rule(second.Rule) {
-		return first
+// Check says what a [Detector] with the config says of the last of the turns, for a hook that is called after each turn
+// with all of a run's, and keeps nothing between. It takes it that the run was told wherever the Advice was [Ask]: two
+// more rounds of the same are an [End]. A hook that can only stop a run stops it at End or, if an Ask is to mean the
+// same, at all but [Go].
+//
+// It changes no turn. It costs a [Detector.Step] for each, so that a hook of a long run passes the last hundred or so:
+// what came before is not remembered much longer. The error is that of [New]; the Advice is Go then.
+func Check(turns [][]Step, cfg Config) (Verdict, error) {
+	last := Verdict{Advice: Go}
+	d, err := New(cfg)
+	if err != nil {
+		return last, err
 	}
-	return worst(first, second)
+	for _, turn := range turns {
+		if last = d.Step(turn...); last.Advice == Ask {
+			d.Delivered()
+		}
+	}
+	return last, nil
 }

@@ -198,13 +198,6 @@ func TestOddMoments(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a person in the middle of a turn begins before its calls", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		turns(d, "aaa")
-		d.Delivered()
-		v := d.Step(look("a", ""), loop.Step{Class: loop.Person}, look("b", ""))
-		require.Equal(t, loop.Verdict{Advice: loop.Go, New: true}, v)
-	})
 	t.Run("off says nothing, and goes on when it is on again", func(t *testing.T) {
 		d := newDetector(t, loop.Config{Mode: loop.Off})
 		require.Equal(t, loop.Verdict{Advice: loop.Go}, turns(d, "aaaaaaaaa"))

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func (c modelCall) kind() string {
 
 func (m *model) step(turn []modelCall) loop.Verdict {
 	turn = slices.Clone(turn)
-	slices.SortFunc(turn, func(a, b modelCall) int { return compareStrings(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
+	slices.SortFunc(turn, func(a, b modelCall) int { return strings.Compare(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
 	m.turns = append(m.turns, turn)
 	best := loop.Verdict{Advice: loop.Go, New: slices.ContainsFunc(turn, func(c modelCall) bool { return !m.seen(c, len(m.turns)-1) })}
 	for _, v := range slices.Concat(m.tails(), m.pairs(), m.streak(), m.futile()) {
@@ -49,16 +50,6 @@ func (m *model) step(turn []modelCall) loop.Verdict {
 		}
 	}
 	return best
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func rank(v loop.Verdict) int {
@@ -223,11 +214,11 @@ func (m *model) streak() (all []loop.Verdict) {
 // all pairs, and are restarted at random.
 func TestModel(t *testing.T) {
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
-	for seed := range max(200, racing.Rounds[uint64](200, 1500)) {
+	for seed := range max(300, racing.Rounds[uint64](300, 1500)) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		m, d := &model{}, newDetector(t, loop.Config{})
 		likely, variety := random.Float64(), 1+random.IntN(5)
-		for n := range 110 {
+		for n := range 85 {
 			turn := randomTurn(random, m.turns, likely, variety)
 			var steps []loop.Step
 			for _, c := range turn {
@@ -261,7 +252,7 @@ func randomTurn(random *rand.Rand, turns [][]modelCall, likely float64, variety 
 		return turns[len(turns)-back]
 	}
 	tools, outcomes := []string{"look", "look", "find", "edit"}, []string{"", "error", "a", "b"}
-	for range 1 + random.IntN(2) {
+	for range 1 + random.IntN(3) {
 		turn = append(turn, modelCall{
 			tools[random.IntN(len(tools))], string(rune('a' + random.IntN(variety))), outcomes[random.IntN(len(outcomes))],
 		})

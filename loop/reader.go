@@ -63,7 +63,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
-	if fails := sign.failed && !hint.computes; fails && !d.without.lacks(theFailure) {
+	if fails := sign.failed && !hint.computes; fails {
 		all, first := d.reader.Failure()
 		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
@@ -103,10 +103,9 @@ func (d *Detector) softens(s *Step, c *call, class Class) {
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
 }
 
-// shows reports whether a call looks at how things stand.
 func (d *Detector) shows(s *Step, class Class) bool {
 	looks := class == Look && (d.hints.state || named(s.Tool, stating))
-	return (looks || class == "" && d.hints.state) && !d.without.lacks(theState)
+	return (looks || class == "" && d.hints.state)
 }
 
 // futile says what the call has in common with others that get nothing better.
@@ -120,12 +119,12 @@ func (d *Detector) futile(s *Step, c *call, class Class) {
 		c.gets, c.useful = gets, false
 	case d.hints.search:
 		c.gets, c.useful = looked(gets, size, sign)
-		c.phrased = !d.without.lacks(theWording)
-	case class == Look && placed && !d.without.lacks(theAim):
+		c.phrased = true
+	case class == Look && placed:
 		c.gets, c.useful = looked(gets, size, sign)
 		c.aim = max(alike.Mix(c.tool, fixed), 1)
 	case class != Change && sign.failed:
-		c.gets, c.useful, c.phrased = gets, sign.content, !d.without.lacks(theWording)
+		c.gets, c.useful, c.phrased = gets, sign.content, true
 	}
 }
 
@@ -151,7 +150,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
 		return s.Gap >= lookPoll, false, waitedPoll
-	case sign.failed, sign.awaited, sign.computes, d.config.Waits == End, d.without.lacks(thePace): // a test may be flaky
+	case sign.failed, sign.awaited, sign.computes, d.config.Waits == End: // a test may be flaky
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
@@ -185,4 +184,44 @@ func turnDigest(calls []call, soft bool) (sum uint64, counts bool) {
 		}
 	}
 	return sum, counts
+}
+
+// A waiting is the waits since the last turn that counts.
+type waiting struct {
+	time  uint64 // nanoseconds, 0 if there was none, and unknown if the Gap of one is
+	first uint64 // the first pair that was taken for a poll since the last wait, 0 if none was
+}
+
+// waits notes a step of class Wait. Waits add up until something is looked at.
+func (h *history) waits(s *Step, class Class) {
+	if class != Wait || s.Retry {
+		return
+	}
+	w := &h.waiting
+	if w.first != 0 {
+		*w = waiting{}
+	}
+	if s.Gap <= 0 || w.time == unknown {
+		w.time = unknown
+		return
+	}
+	w.time += uint64(s.Gap)
+}
+
+// polls reports whether a call is a poll: it waits, or it got the same before and time or waits have passed.
+func (d *Detector) polls(c *call) bool {
+	w := &d.history.waiting
+	switch {
+	case c.waits:
+		return true
+	case !c.again, d.config.Mode == Strict:
+		return false
+	case c.slow:
+		return true
+	case w.time < uint64(c.need), w.first == c.pair: //nolint:gosec // it is positive
+		return false
+	case w.first == 0:
+		w.first = c.pair
+	}
+	return true
 }

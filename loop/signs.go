@@ -28,7 +28,6 @@ type signs struct {
 	texts    int  // how many texts were looked at
 }
 
-// empty reports whether there is nothing in the outcome.
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
 func (s *signs) Reset() { *s = signs{computes: s.computes} }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/loop"
@@ -153,30 +152,30 @@ type finding struct {
 	rule         loop.Rule
 }
 
-func (read *trace) judge(t *testing.T, classes bool) finding {
+// judge gives a trace to a detector. The run is told at once whenever the detector asks.
+func (read *trace) judge(t *testing.T, classes bool) (f finding) {
 	t.Helper()
-	return read.judgeWithout(t, classes, 0)
-}
-
-// judgeWithout gives a trace to a detector without some pieces. The run is told at once whenever the detector asks.
-func (read *trace) judgeWithout(t *testing.T, classes bool, without loop.Pieces) (f finding) {
-	t.Helper()
-	d := newDetector(t, loop.Config{}).Without(without)
+	d := newDetector(t, loop.Config{})
 	for i, turn := range read.turns {
 		if turn.Restart {
-			d = restart(t, d, loop.Config{}).Without(without)
+			d = restart(t, d, loop.Config{})
 		}
-		switch v := d.Step(turn.steps(classes)...); {
-		case v.Advice == loop.End && f.ended == 0:
-			f.ended, f.rule = i+1, v.Rule
-		case v.Advice == loop.Ask:
-			d.Delivered()
-			if f.asked == 0 {
-				f.asked, f.rule = i+1, v.Rule
-			}
-		}
+		f.step(d, i, turn.steps(classes))
 	}
 	return f
+}
+
+// step gives a turn, counted from 0, to a detector, and tells the run at once if it asks.
+func (f *finding) step(d *loop.Detector, turn int, steps []loop.Step) {
+	switch v := d.Step(steps...); {
+	case v.Advice == loop.End && f.ended == 0:
+		f.ended, f.rule = turn+1, v.Rule
+	case v.Advice == loop.Ask:
+		d.Delivered()
+		if f.asked == 0 {
+			f.asked, f.rule = turn+1, v.Rule
+		}
+	}
 }
 
 func restart(t *testing.T, d *loop.Detector, config loop.Config) *loop.Detector {
@@ -186,66 +185,4 @@ func restart(t *testing.T, d *loop.Detector, config loop.Config) *loop.Detector 
 	restored := newDetector(t, config)
 	require.NoError(t, restored.UnmarshalBinary(state))
 	return restored
-}
-
-func TestLoops(t *testing.T) {
-	all := traces(t, "loops")
-	require.GreaterOrEqual(t, len(all), 40)
-	undeclared := 0
-	for _, read := range all {
-		t.Run(read.Name, func(t *testing.T) {
-			found := read.judge(t, true)
-			require.NotZero(t, found.asked, "never found: %s", read.What)
-			require.LessOrEqual(t, found.asked, read.FoundBy, "found late: %s", read.What)
-		})
-		if f := read.judge(t, false); f.asked != 0 && f.asked <= read.FoundBy {
-			undeclared++
-		} else {
-			t.Logf("not found in time without classes: %s: %+v", read.Name, f)
-		}
-	}
-	t.Logf("without classes %d of %d are found in time", undeclared, len(all))
-	require.GreaterOrEqual(t, undeclared, 42)
-}
-
-func TestProductive(t *testing.T) {
-	all := traces(t, "productive")
-	require.GreaterOrEqual(t, len(all), 125)
-	for _, c := range []struct {
-		name    string
-		classes bool
-		share   float64 // of the traces that may be asked
-	}{{"with classes", true, 0.01}, {"without classes", false, 0.10}} {
-		t.Run(c.name, func(t *testing.T) {
-			asked := 0
-			for _, read := range all {
-				f := read.judge(t, c.classes)
-				if f.asked != 0 {
-					asked++
-					t.Logf("asked at turn %d by %s: %s: %s", f.asked, f.rule, read.Name, read.What)
-				}
-				assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.Name, read.What)
-			}
-			t.Logf("asked %d of %d", asked, len(all))
-			assert.LessOrEqual(t, float64(asked), c.share*float64(len(all)))
-		})
-	}
-}
-
-// TestAgents finds loops as agents of today have them, which no host declares classes for, and ends none of their work.
-func TestAgents(t *testing.T) {
-	for _, read := range traces(t, "agents-loops") {
-		f := read.judge(t, false)
-		assert.NotZero(t, f.asked, "never found: %s: %s", read.Name, read.What)
-		assert.LessOrEqual(t, f.asked, read.FoundBy, "found late: %s: %s", read.Name, read.What)
-	}
-	var asked []string
-	for _, read := range traces(t, "agents-work") {
-		f := read.judge(t, false)
-		assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.Name, read.What)
-		if f.asked != 0 {
-			asked = append(asked, read.Name)
-		}
-	}
-	assert.Equal(t, []string{"status-again", "log-of-a-build", "progress-by-a-program"}, asked, "which do look like loops")
 }

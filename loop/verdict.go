@@ -96,15 +96,17 @@ type finding struct {
 	pattern uint64
 }
 
-// judged is the finding about what asks now, asked when the UNSTUCK was delivered, and has since gone on to the end.
-func judged(rule Rule, asks, asked, ends bool) (f finding) {
+// judged is the finding if it asks now, asked when the UNSTUCK was delivered, or has since gone on to the end.
+func (f finding) judged(asks, asked, ends bool) finding {
 	switch {
 	case asked && ends:
-		f.Advice, f.Rule = End, rule
+		f.Advice = End
 	case asked && asks:
-		f.Advice, f.Rule = Go, rule
+		f.Advice = Go
 	case asks:
-		f.Advice, f.Rule = Ask, rule
+		f.Advice = Ask
+	default:
+		return finding{}
 	}
 	return f
 }

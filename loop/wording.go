@@ -44,7 +44,6 @@ func (w *words) add(text []byte) {
 	}
 }
 
-// begins reports whether a part of a name such as sendKeys begins at i.
 func begins[T string | []byte](name T, i int) bool {
 	return i > 0 && 'A' <= name[i] && name[i] <= 'Z' && 'a' <= name[i-1] && name[i-1] <= 'z'
 }

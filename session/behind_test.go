@@ -43,7 +43,7 @@ func TestRowBehind(t *testing.T) {
 			busy(f, time.Hour, silent)
 			l := f.leases()[0]
 			require.Equal(t, []session.RowBehind{{RunID: "s-1", Attempt: 1, Written: before}}, l.Behind)
-			require.InDelta(t, 9*60, l.Vouched.Seconds(), 2*awake.Seconds(), "sweepers of versions before wait")
+			require.InDelta(t, 9*60, l.Vouched.Seconds(), 2*awake.Seconds())
 			require.InDelta(t, 69*60, l.Covered.Seconds(), 2*awake.Seconds())
 			row := f.row("s-1")
 			require.True(t, row.Behind)

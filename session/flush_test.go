@@ -164,7 +164,7 @@ func (s slowFreshen) Freshen(
 
 // TestManyRuns: ten thousand runs cost a few statements a second.
 func TestManyRuns(t *testing.T) {
-	runs := int(racing.Tenth(10_000))
+	runs := racing.Rounds(10_000, 10_000)
 	inBubble(t, func(f *fixture) {
 		f.start()
 		all := make([]*watchdog.Watchdog, runs)

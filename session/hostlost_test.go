@@ -14,10 +14,10 @@ func TestSessionHostLost(t *testing.T) {
 		change func(s *session.Session)
 		want   bool
 	}{
-		"its lease expired":                      {func(s *session.Session) { s.Expired = expired }, true},
-		"an earlier version saw its process die": {func(s *session.Session) { s.Lost = true }, true},
-		"it never had a lease":                   {func(*session.Session) {}, false},
-		"it has a lease":                         {func(s *session.Session) { s.Lease = "lease-2" }, false},
+		"its lease expired":             {func(s *session.Session) { s.Expired = expired }, true},
+		"a sweeper saw its process die": {func(s *session.Session) { s.Lost = true }, true},
+		"it never had a lease":          {func(*session.Session) {}, false},
+		"it has a lease":                {func(s *session.Session) { s.Lease = "lease-2" }, false},
 		"it has another lease": {func(s *session.Session) {
 			s.Lease, s.Expired, s.Lost = "lease-2", expired, true
 		}, false},

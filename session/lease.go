@@ -27,7 +27,7 @@ type Lease struct {
 	Clock, Vouched time.Duration
 	// Covered is what Vouched would be without the rows that cannot be written now, which Behind names: all activity of
 	// the other runs up to it is in their rows. A lease vouches for each of those up to the later of Vouched and Covered,
-	// and for one that it names only up to its own instant. A keeper of an earlier version leaves both empty.
+	// and for one that it names only up to its own instant.
 	Covered time.Duration
 	Behind  []RowBehind
 	// RenewedAt is the time of the renewal by the database's clock. A store sets it.

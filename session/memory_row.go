@@ -76,7 +76,7 @@ func (m *Memory) begin(s, before Session) Session {
 	}}
 	if s.Lease != "" {
 		r.Activity = NoActivity
-		r.allow(s.Allowance)
+		r.Allowance = s.Allowance
 	}
 	if before.Attempt == 0 {
 		r.CreatedAt = r.LastEventAt
@@ -100,7 +100,7 @@ func (m *Memory) Freshen(ctx context.Context, lease string, fresh []Freshness) (
 			}
 			r.sign(lease, f.Activity)
 			r.Lost, r.Expired, r.quiet = false, ExpiredLease{}, f.Quiet
-			r.allow(f.Allowance)
+			r.Allowance = f.Allowance
 			r.tell(f.State)
 		}), nil
 	})
@@ -169,13 +169,6 @@ func (r *memoryRow) eventAt(at time.Time) {
 	if at = record.Truncate(at); at.After(r.LastEventAt) {
 		r.void()
 		r.LastEventAt = at
-	}
-}
-
-// allow gives the row an allowance, 0 for none. Nobody who reads it knows none, and needs a threshold in its place.
-func (r *memoryRow) allow(allowance time.Duration) {
-	if r.Allowance = allowance; allowance > 0 {
-		r.Threshold = 0
 	}
 }
 

@@ -22,9 +22,8 @@ type rowBuilder struct {
 
 // attached returns the row of a run that attaches, without its lease.
 func (b *rowBuilder) attached(w *watchdog.Watchdog, threshold time.Duration) Session {
-	allowance := b.allowance(w, threshold)
 	return Session{
-		RunID: w.ID(), Parent: w.Parent(), Threshold: b.thresholdBeside(allowance, threshold), Allowance: allowance,
+		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, Allowance: b.allowance(w, threshold),
 		StartedAt: w.StartedAt(), Host: b.cfg.Host, State: b.state(w),
 	}
 }
@@ -40,7 +39,7 @@ func (b *rowBuilder) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wan
 		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, seen.at)
 	f = Freshness{
 		RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet,
-		Allowance: allowance, Threshold: b.thresholdBeside(allowance, r.own),
+		Allowance: allowance,
 	}
 	if seen.latest != NoActivity {
 		f.Activity = max(seen.latest, r.written, r.tried)
@@ -110,15 +109,6 @@ func (b *rowBuilder) allowance(w *watchdog.Watchdog, own time.Duration) time.Dur
 	}
 	looked := max(b.cfg.Pace, verdict.RenewAfter(min(b.cfg.Promise, DefaultPromise))) // at the longest
 	return verdict.Sum(allowed, looked+b.cfg.RecordTimeout)
-}
-
-// thresholdBeside returns the threshold of a row beside its allowance. Sweepers of earlier versions know no other: they
-// must end the run no sooner than they would without it.
-func (b *rowBuilder) thresholdBeside(allowance, own time.Duration) time.Duration {
-	if allowance == 0 {
-		return own
-	}
-	return max(allowance, b.cfg.Threshold)
 }
 
 // rose reports whether the row allows less silence than the run's limits do now.

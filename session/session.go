@@ -59,7 +59,7 @@ type Session struct {
 	Lost bool
 	// Expired is the lease that the latest attempt had and that expired: the run's process was found dead or cut off. The
 	// row keeps it, also when the run has ended, until a process attaches to the run or claims it back. It is zero before
-	// that, and where an earlier version of a store expired the lease. A store sets it.
+	// that. A store sets it.
 	Expired ExpiredLease
 	// Activity is the run's last activity by the clock of its lease, or [NoActivity]. It has a meaning only with a Lease.
 	Activity time.Duration

@@ -21,12 +21,12 @@ type Store interface {
 
 	// Attach begins an attempt of a run. It makes the row, or takes the one that is there, sets Status to [Active] and
 	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt, Host, Lease and State from
-	// its argument, leaves Resumes unchanged, and clears the other fields. With a Lease it takes Allowance, too: the
-	// Threshold beside that is for sweepers of earlier versions, which know no Allowance, and reads as 0. It returns the
-	// row as it was before, with Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes
-	// nothing and wraps [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]; if another transaction
-	// has locked the row for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, the attempt before is
-	// over: every [Listener] tells of the run, and Ended the lease of that attempt, if it had one.
+	// its argument, leaves Resumes unchanged, and clears the other fields. With a Lease and without a Threshold it takes
+	// Allowance, too. It returns the row as it was before, with Attempt 0 if there was none, and as it is. If the row
+	// cannot be read, Attach changes nothing and wraps [ErrUnreadable]; if the lease does not live, it wraps
+	// [ErrLeaseExpired]; if another transaction has locked the row for longer than [LockWait], it wraps [ErrLocked]. If
+	// the row was Active, the attempt before is over: every [Listener] tells of the run, and Ended the lease of that
+	// attempt, if it had one.
 	//
 	// With an Attempt in its argument Attach makes a row again that was lost: it changes nothing if there is a row with
 	// that attempt or a later one, and else the row has exactly that one.
@@ -141,9 +141,8 @@ type Freshness struct {
 	Activity time.Duration
 	// Quiet tells that the run has had nothing new for so long that a sweeper may look at it: see [Session].Silence.
 	Quiet bool
-	// Allowance is that of the row from now on, 0 for none, and Threshold what sweepers of earlier versions take in its
-	// place: see [Store.Attach]. Without an Allowance the row keeps the Threshold that it has.
-	Allowance, Threshold time.Duration
+	// Allowance is that of the row from now on, 0 for none, as for a row with a Threshold.
+	Allowance time.Duration
 	// State is the new State of the row; nil leaves it as it is.
 	State json.RawMessage
 }

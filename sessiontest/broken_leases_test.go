@@ -81,7 +81,7 @@ var brokenLeases = []broken{
 	})},
 	{"begins a lease with any promise", "a lease with a promise",
 		before("BeginLease", func(c *call) { c.l.Promise = max(min(c.l.Promise, session.LongestPromise), 0) })},
-	{"keeps the clock of a renewal in microseconds", "a renewal writes the beat",
+	{"keeps the clock of a renewal in microseconds", "a lease is read as it was begun",
 		before("RenewLease", func(c *call) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
 	{"takes back what was vouched for", "nothing that a renewal writes",
 		observes(func(_ *call, l *lease) { setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1) })},
@@ -104,10 +104,10 @@ var brokenLeases = []broken{
 			}
 		})()
 	}},
-	{"keeps a snapshot of the leases that it observed", "a renewal between two looks", func() alteration {
+	{"keeps a snapshot of the leases that it observed", "to observe a lease", func() alteration {
 		seen := map[string]lease{}
 		return observes(func(c *call, l *lease) {
-			setIf(l.Vouched == time.Second && len(seen) > 0, l, seen[l.ID])
+			setIf(l.Vouched == time.Hour+time.Second && len(seen) > 0, l, seen[l.ID])
 			if len(c.suspects) == 1 {
 				seen[l.ID] = *l
 			}
@@ -121,7 +121,7 @@ var brokenLeases = []broken{
 		there := c.leaseOf(c.l.ID)
 		setIf(!there.Expired, &c.l.Beat, there.Beat)
 	})},
-	{"cannot expire what is not there", "a lease that is not there", around("ExpireLease", func(c *call, next func()) {
+	{"cannot expire what is not there", "a lease that was renewed", around("ExpireLease", func(c *call, next func()) {
 		there := c.leaseOf(c.l.ID)
 		next()
 		setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
@@ -129,14 +129,15 @@ var brokenLeases = []broken{
 	{"takes the renewal of a lease for the last activity", "a session leaves its lease with",
 		leavesAt(func(l lease) time.Time { return l.RenewedAt },
 			func(_ lease, before row) bool { return before.Activity > 9*time.Hour })},
-	{"takes no activity for one at the start of the lease", "a session that has not signalled",
+	{"takes no activity for one at the start of the lease", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool {
 			return before.Activity == noActivity && l.Vouched == 10*time.Hour
 		})},
-	{"forgets an attach after the last activity", "last activity was before its attach",
+	{"forgets an attach after the last activity", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool { return before.Activity == 0 && l.Vouched == 10*time.Hour })},
-	{"finds NULL greater than any time", "without events leaves", leavesAt(func(lease) (none time.Time) { return none },
-		func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
+	{"finds NULL greater than any time", "a session leaves its lease with",
+		leavesAt(func(lease) (none time.Time) { return none },
+			func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off", "a session that left its lease",
 		leaving(func(_ lease, before row, s *row) {
 			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)
@@ -161,12 +162,12 @@ var brokenLeases = []broken{
 		there := c.leaseOf(c.l.ID)
 		return there.Expired && there.Beat != c.l.Beat
 	})},
-	{"forgets that a process was lost", "lost if its process", before("ExpireLease", func(c *call) { c.l.Lost = false })},
-	{"takes every process for lost", "a session that was not lost",
+	{"forgets that a process was lost", "a session is lost", before("ExpireLease", func(c *call) { c.l.Lost = false })},
+	{"takes every process for lost", "a session is lost",
 		leaving(func(_ lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
-	{"attaches before it looks at the lease", "nothing is attached", after("Attach", func(c *call) {
+	{"attaches before it looks at the lease", "a lease that has expired never", after("Attach", func(c *call) {
 		if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
 			_, _, _ = c.m.Attach(c.ctx, c.s)
 		}
@@ -195,23 +196,23 @@ var brokenLeases = []broken{
 		return both(freshens(func(s row, _ *freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
 			after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
 	}},
-	{"keeps the lease of the attempt before", "the next attempt of a session",
+	{"keeps the lease of the attempt before", "forgets the lease that expired",
 		attaches(func(before, _ row, after *row) { setIf(before.RunID == "again", &after.Expired, before.Expired) })},
 	{"forgets the lease that expired when a session is claimed", "keeps the lease that expired", forgetsJudged("Claim")},
 	{"forgets the lease that expired when a session is warned", "keeps the lease that expired", forgetsJudged("Warn")},
 	{"forgets the lease that expired when a session is cancelled", "keeps the lease that expired",
 		forgetsJudged("Cancel")},
-	{"forgets what it has told", "a lease is told of a session",
+	{"forgets what it has told", "a lease is told of each",
 		after("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, c.lease, c.named) })},
-	{"never forgets", "a lease is told once more",
+	{"never forgets", "a lease is told of each",
 		before("Ended", func(c *call) { setIf(len(c.told) > 0 && c.told[0].Attempt > 1, &c.told, nil) })},
-	{"forgets all that lie between", "not told yet",
+	{"forgets all that lie between", "each lease is told of its own",
 		before("Ended", func(c *call) { setIf(len(c.told) > 1, &c.told, append(c.told, attempt{RunID: "b", Attempt: 1})) })},
 	{"forgets for every lease", "each lease is told of its own",
 		before("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, "lease-2", c.told) })},
-	{"tells of all that has ended", "what it ended itself",
+	{"tells of all that has ended", "nobody is told of",
 		tellsOf("finished", func(c *call) bool { return c.row("finished").Status == finished })},
-	{"tells somebody in any case", "a session without a lease nobody",
+	{"tells somebody in any case", "nobody is told of",
 		tellsOf("run-1", func(c *call) bool { return c.lease == "" && c.row("run-1").Status == cancelled })},
 	{"does not tell of each of a batch", "together the leases", after("Ended", func(c *call) {
 		if len(c.named) == 3 {

@@ -27,68 +27,38 @@ var cancelRules = []rule{
 			cancelsAs(e, s, c, session.Done)
 			recorded(e, homeRun, advisory.ID, terminal.ID)
 		})},
-	{"a cancel with an invalid event is an error and changes nothing",
-		"it is one transaction: nobody could find out why a row without its events was cancelled",
-		given2(toCancel, func(e *env, s row, c session.CancelRequest) {
-			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
+	{"a cancel or a warning with an invalid event, and a cancel without one, is an error and changes nothing",
+		"it is one transaction: nobody could find out why a row without its events was cancelled, or who was warned",
+		given(silent, func(e *env, s row) {
+			c, bad := cancelOf(homeRun), cancelEvent("", homeRun, noon)
+			c.Events = append(c.Events, bad)
 			outcome, err := e.Store.Cancel(e.Ctx, s, c)
 			invalid(outcome, err)
-			stands(e, s)
-		})},
-	{"a cancel without an event is an error and changes nothing",
-		"the row would say that the run was cancelled, and its events that it runs", given(silent, func(e *env, s row) {
-			outcome, err := e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
+			outcome, err = e.Store.Warn(e.Ctx, s, []watchdog.Event{warning(homeRun), bad})
+			invalid(outcome, err)
+			outcome, err = e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
-			looksLike(e, s)
+			stands(e, s)
 		})},
 	{"a session without events is cancelled like others",
 		"in SQL NULL = NULL is not true: every pass would judge such a session, and none would end it",
 		func(e *env) { cancels(e, putEventless(e), session.Done) }},
-	guardRule("that woke up", "between the judgement and the cancel a run may continue",
-		func(s *row) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
-	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
-		"a first event is a change as well: NULL is not equal to it", func(e *env) {
-			sparesChanged(e, putEventless(e), func(s *row) { s.LastEventAt = s.CreatedAt })
-		}},
-	guardRule("in another attempt", "another host took the run over after it was judged",
-		func(s *row) { s.Attempt++ }),
-	guardRule("that has ended", "a run that finished while it was judged did not stall",
-		func(s *row) { s.Status = session.Finished }),
-	{"a run without a row is not cancelled, and nothing is written",
-		"somebody may delete a row while it is judged", func(e *env) {
-			s := silentSession("unknown", noon, time.Hour)
-			cancels(e, s, session.Changed)
-			recorded(e, s.RunID)
-		}},
-	{"of two cancels of one session the first counts",
-		"a pass that is repeated after an error must not cancel again", func(e *env) {
-			s, second := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
-			cancels(e, s, session.Done)
-			second.By, second.Reason, second.Events[0].ID = "pass-2", "another", "another"
-			cancelsAs(e, s, second, session.Changed)
-			s.Status, s.Reason, s.Claim = session.Cancelled, why, by
-			stands(e, s, "cancel of "+homeRun)
-		}},
-	{"of eight cancels at once one counts, and only its events are stored",
-		"several sweepers on several hosts may judge one session in one second", eachRound(func(e *env, round int, s row) {
-			eventOf := func(caller int) string { return fmt.Sprintf("of caller %d in round %d", caller, round) }
+	{"of eight cancels at once one counts, its events are stored, and the row is as it requested",
+		"several sweepers on several hosts may judge one session in one second, and the end of a window has one ID",
+		eachRound(func(e *env, round int, s row) {
+			eventOf := func(caller int) string {
+				if round%2 == 0 {
+					return "cancel of " + s.RunID
+				}
+				return fmt.Sprintf("of caller %d in round %d", caller, round)
+			}
 			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 				c := cancelOf(s.RunID)
-				c.Events[0].ID = eventOf(caller)
-				return e.Store.Cancel(e.Ctx, s, c)
-			})
-			recorded(e, s.RunID, eventOf(winner))
-		})},
-	{"of eight cancels at once with one event one counts, and the row is as it requested",
-		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
-		eachRound(func(e *env, _ int, s row) {
-			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
-				c := cancelOf(s.RunID)
-				c.By = fmt.Sprint("caller ", caller)
+				c.By, c.Events[0].ID = fmt.Sprint("caller ", caller), eventOf(caller)
 				return e.Store.Cancel(e.Ctx, s, c)
 			})
 			s.Status, s.Reason, s.Claim = session.Cancelled, why, fmt.Sprint("caller ", winner)
-			stands(e, s, "cancel of "+s.RunID)
+			stands(e, s, eventOf(winner))
 		})},
 	{"if a run ends while it is cancelled, its event and its row say the same",
 		"a run that was ended by its own limit and looks idle is stopped a second time, and resumed by a policy",
@@ -109,40 +79,23 @@ var cancelRules = []rule{
 			})
 			agrees(e, s.RunID, outcome)
 		})},
-	{"sessions that are cancelled together each have their own row and events",
-		"one that stays active is cancelled again, and one without its event goes on at its next start",
+	{"of sessions that are cancelled together each has its own row and events, or is left alone, as if alone",
+		"one woke up meanwhile, another sweeper stops the agents of one, and the end of one was stored by its own host",
 		given(together, func(e *env, all []session.BatchedCancel) {
-			cancelsAll(e, all, session.Done, session.Done, session.Done)
-			areCancelled(e, all...)
-		})},
-	{"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
-		"a page is a second old, and its runs go on meanwhile", given(together, func(e *env, all []session.BatchedCancel) {
-			awake := all[1].Judged
+			awake, taken, stored := all[1].Judged, all[2].Judged, all[3].Judged
 			awake.LastEventAt = awake.LastEventAt.Add(time.Microsecond)
 			put(e, awake)
-			cancelsAll(e, all, session.Done, session.Changed, session.Done)
-			areCancelled(e, all[0], all[2])
+			claims(e, taken, "pass-2", session.Done)
+			appends(e, ownEnd(stored.RunID, true))
+			cancelsAll(e, all, session.Done, session.Changed, session.Taken, session.EndStored, session.Done)
+			areCancelled(e, all[0], all[4])
 			stands(e, awake)
-		})},
-	{"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
-		"another sweeper is stopping its agents", given(together, func(e *env, all []session.BatchedCancel) {
-			s := all[2].Judged
-			claims(e, s, "pass-2", session.Done)
-			cancelsAll(e, all, session.Done, session.Done, session.Taken)
-			areCancelled(e, all[:2]...)
-			s.Claim = "pass-2"
-			stands(e, s)
-		})},
-	{"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
-		"the events and the row of a run name one reason", given(together, func(e *env, all []session.BatchedCancel) {
-			s := all[0].Judged
-			appends(e, ownEnd(s.RunID, true))
-			cancelsAll(e, all, session.EndStored, session.Done, session.Done)
-			outcome, err := e.Store.Cancel(e.Ctx, s, all[0].Request)
-			must(err, "cancel %q alone", s.RunID)
+			taken.Claim = "pass-2"
+			stands(e, taken)
+			outcome, err := e.Store.Cancel(e.Ctx, stored, all[3].Request) // at the latest then
+			must(err, "cancel %q alone", stored.RunID)
 			require(outcome == session.EndStored || outcome == session.Changed, "alone the outcome is %q", outcome)
-			agrees(e, s.RunID, session.EndStored)
-			areCancelled(e, all[1:]...)
+			agrees(e, stored.RunID, session.EndStored)
 		})},
 	{"of sessions that are cancelled together none is if an event is invalid",
 		"the sweeper takes an error for a transaction that was rolled back, or whose answer was lost",
@@ -164,21 +117,6 @@ func putEventless(e *env) row {
 	s.LastEventAt = time.Time{}
 	put(e, s)
 	return s
-}
-
-// guardRule is the rule that a session is not cancelled if its row has changed since it was judged.
-func guardRule(which, why string, change func(s *row)) rule {
-	return rule{"a session " + which + " is not cancelled, and nothing is written", why,
-		func(e *env) { sparesChanged(e, putSilent(e, homeRun, time.Hour), change) }}
-}
-
-// sparesChanged changes the row of a judged session, and checks that a cancel of the session does nothing.
-func sparesChanged(e *env, judged row, change func(s *row)) {
-	changed := judged
-	change(&changed)
-	put(e, changed)
-	cancels(e, judged, session.Changed)
-	stands(e, changed)
 }
 
 // invalid checks that a call did nothing about an event that is invalid.
@@ -233,11 +171,11 @@ func agrees(e *env, runID string, outcome session.Outcome) {
 
 func together(e *env) []session.BatchedCancel { return putTogether(e, 0) }
 
-// putTogether writes three sessions to be cancelled, others in each round.
+// putTogether writes five sessions to be cancelled, others in each round.
 func putTogether(e *env, round int) []session.BatchedCancel {
 	now := clockOf(e)
 	var all []row
-	for i := range 3 {
+	for i := range 5 {
 		all = append(all, silentSession(fmt.Sprintf("run-%d-%d", round, i), now, time.Duration(i+1)*time.Hour))
 	}
 	put(e, all...)

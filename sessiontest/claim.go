@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -18,8 +17,9 @@ var claimRules = []rule{
 			looksLike(e, s)
 			findsOnly(e, homeRun)
 		}},
-	{"while a claim lasts, nobody else claims, warns or cancels",
-		"the agents of a session are stopped once, whichever sweepers race", given(claimed, func(e *env, s row) {
+	{"while a claim lasts, only its pass claims again or cancels, and nobody warns",
+		"the agents of a session are stopped once, whichever sweepers race; and an answer to a claim may have been lost",
+		given(claimed, func(e *env, s row) {
 			other, nobody := cancelOf(homeRun), cancelOf(homeRun)
 			other.By, nobody.By = "pass-2", ""
 			claims(e, s, "pass-2", session.Taken)
@@ -27,14 +27,12 @@ var claimRules = []rule{
 			cancelsAs(e, s, other, session.Taken)
 			cancelsAs(e, s, nobody, session.Taken)
 			stands(e, s)
-		})},
-	{"the pass that claimed a session can claim it again, and cancel it",
-		"the answer to the first claim may have been lost", given(claimed, func(e *env, s row) {
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 		})},
-	{"a claim that is over does not count",
-		"a sweeper that died with a claim would keep the session for ever", given(silent, func(e *env, s row) {
+	{"a claim lasts as long as its pass said last, and does not count when it is over",
+		"a sweeper that died with a claim would keep the session for ever, and one that gives up claims for no time",
+		given(silent, func(e *env, s row) {
 			for i := range 50 { // the clock may show the end of the claim before
 				claimsFor(e, s, fmt.Sprint("short-", i), 0, session.Done)
 			}
@@ -42,14 +40,9 @@ var claimRules = []rule{
 			claims(e, s, by, session.Taken)
 			s.Claim = "pass-2"
 			looksLike(e, s)
+			claimsFor(e, s, "pass-2", 0, session.Done)
+			cancels(e, s, session.Done)
 		})},
-	{"a claim lasts as long as its pass said last",
-		"a pass that needs longer claims again, and one that gives up claims for no time", func(e *env) {
-			s, c := claimed(e), cancelOf(homeRun)
-			c.By = "pass-2"
-			claimsFor(e, s, by, 0, session.Done)
-			cancelsAs(e, s, c, session.Done)
-		}},
 	{"of eight claims at once one counts",
 		"several sweepers on several hosts may judge one session in one second", eachRound(func(e *env, _ int, s row) {
 			winner := onlyWinner(session.Taken, func(caller int) (session.Outcome, error) {
@@ -73,17 +66,24 @@ var claimRules = []rule{
 			}
 			recorded(e, homeRun, "warning of "+homeRun)
 		}},
-	{"a warning with an invalid event is an error and changes nothing",
-		"a run that does not know of its warning would be cancelled without one", given(silent, func(e *env, s row) {
-			second := warning(homeRun)
-			second.ID = ""
-			outcome, err := e.Store.Warn(e.Ctx, s, []watchdog.Event{warning(homeRun), second})
-			invalid(outcome, err)
-			stands(e, s)
-		})},
-	voidRule("an activity", wakes),
-	voidRule("another lease", isTakenUp),
-	voidRule("the death of its process", losesLease),
+	{"a warning and the note of a stop are void after a sign of life, and when the session ends or its process has died",
+		"a session would be cancelled without a warning of its next silence, or its agents would run on", func(e *env) {
+			for i, give := range []sign{wakes, isTakenUp, attachesAgain, losesLease} {
+				l, s := warned(e)
+				s = stops(e, s, true)
+				give(e, l, s)
+				got := look(e, homeRun)
+				require(got.WarnedAt.IsZero(), "after change %d the row is %+v", i, got)
+				if i < 3 {
+					notStopped(got)
+					claimsFor(e, got, by, 0, session.Done)
+				}
+			}
+			_, s := warned(e)
+			stops(e, s, true)
+			finish(e, homeRun)
+			notStopped(look(e, homeRun))
+		}},
 	{"a warning stands until the session gives a sign of life",
 		"a keeper writes a quiet row again and again, and renews its lease: a grace would never be over",
 		given2(warned, func(e *env, l lease, s row) {
@@ -102,24 +102,20 @@ var claimRules = []rule{
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 		})},
-	// What happens to a session after it was judged.
-	signRule("that was active again", "between the judgement and the cancel a run may continue", wakes),
-	signRule("that another lease has taken up", "its process was taken for dead, and goes on", isTakenUp),
-	signRule("whose lease has expired", "its last activity is by another clock now: judge it again", losesLease),
-	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
-	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
-	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
-		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s row) {
-			begin(e, homeLease)
-			freshens(e, homeLease, activity(s, 0))
-			spared(e, s)
-		})},
-	{"a run without a row is neither claimed nor warned",
-		"somebody may delete a row while it is judged", func(e *env) {
-			s := silentSession("unknown", noon, time.Hour)
-			claims(e, s, by, session.Changed)
-			warns(e, s, session.Changed)
-			recorded(e, s.RunID)
+	{"a session that has changed since it was judged is neither claimed nor warned nor cancelled",
+		"its run goes on, has ended or was taken over, or its silence is by another clock: judge it again", func(e *env) {
+			for _, c := range changes {
+				contract.Part("one that "+c.name, func() {
+					l, judged := c.judged(e)
+					c.change(e, l, judged)
+					spared(e, judged)
+				})
+			}
+			unknown := silentSession("unknown", noon, time.Hour)
+			claims(e, unknown, by, session.Changed)
+			warns(e, unknown, session.Changed)
+			cancels(e, unknown, session.Changed)
+			recorded(e, unknown.RunID)
 		}},
 	{"a claim can note that the agents were stopped, and whether that failed",
 		"the sweeper that called the stop hook could not cancel the session, and no other must call it again", func(e *env) {
@@ -141,12 +137,6 @@ var claimRules = []rule{
 			c.StopFailed = true
 			cancelsAs(e, before, c, session.Done)
 		}},
-	{"after the end of a session no row says that its agents were stopped",
-		"only of one that was cancelled it is to be seen that they could not be", func(e *env) {
-			stops(e, putSilent(e, homeRun, time.Hour), true)
-			finish(e, homeRun)
-			notStopped(look(e, homeRun))
-		}},
 	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
 		"a grace and a stop hook can be set together", given2(warned, func(e *env, l lease, s row) {
 			stopped := stops(e, s, false)
@@ -156,8 +146,6 @@ var claimRules = []rule{
 			got := look(e, s.RunID)
 			require(!got.WarnedAt.IsZero() && !got.Stopped, "after another warning the row is %+v", got)
 		})},
-	voidStopRule("an activity", wakes),
-	voidStopRule("an attach", attachesAgain),
 }
 
 // claimed writes a session that a pass has claimed for an hour.
@@ -177,16 +165,6 @@ func warned(e *env) (lease, row) {
 	return l, s
 }
 
-// voidRule is the rule that a sign of life makes a warning void.
-func voidRule(after string, give sign) rule {
-	return rule{"a warning is void after " + after, "the session would be cancelled without a warning of its next silence",
-		given2(warned, func(e *env, l lease, s row) {
-			give(e, l, s)
-			got := look(e, s.RunID)
-			require(got.WarnedAt.IsZero(), "the row is %+v", got)
-		})}
-}
-
 // A sign changes a session of a lease that was judged. Each changes as little of the row as it can.
 type sign func(e *env, l lease, s row)
 
@@ -204,13 +182,35 @@ func finishes(e *env, _ lease, s row) {
 	end(e, session.Ending{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished, Age: day})
 }
 
-// signRule is the rule that nothing is done to a session that has changed since it was judged.
-func signRule(which, why string, change sign) rule {
-	return rule{"a session " + which + " is neither claimed nor warned nor cancelled", why, func(e *env) {
-		l, judged := vouchedFor(e, freshness{Activity: 0, Quiet: true})
-		change(e, l, judged)
-		spared(e, judged)
-	}}
+// changes are those of a session that was judged, in a lease or without one.
+var changes = []struct {
+	name   string
+	judged func(e *env) (lease, row)
+	change sign
+}{
+	{"was active", vouching(freshness{Activity: 0, Quiet: true}), wakes},
+	{"is in another lease", vouching(freshness{Activity: 0, Quiet: true}), isTakenUp},
+	{"has lost its lease", vouching(freshness{Activity: 0, Quiet: true}), losesLease},
+	{"was attached again", vouching(freshness{Activity: 0, Quiet: true}), attachesAgain},
+	{"has ended", vouching(freshness{Activity: 0, Quiet: true}), finishes},
+	{"was put into a lease", leaseless(silent), isTakenUp},
+	{"was active without a lease", leaseless(silent), edits(func(s *row) {
+		s.LastEventAt = s.LastEventAt.Add(time.Microsecond)
+	})},
+	{"had its first event", leaseless(putEventless), edits(func(s *row) { s.LastEventAt = s.CreatedAt })},
+	{"is in another attempt", leaseless(silent), edits(func(s *row) { s.Attempt++ })},
+	{"has ended without a lease", leaseless(silent), edits(func(s *row) { s.Status = session.Finished })},
+}
+
+func leaseless(write func(e *env) row) func(e *env) (lease, row) {
+	return func(e *env) (lease, row) { return lease{}, write(e) }
+}
+
+func edits(change func(s *row)) sign {
+	return func(e *env, _ lease, s row) {
+		change(&s)
+		put(e, s)
+	}
 }
 
 // spared checks that a session that is not as it was judged is neither claimed nor warned nor cancelled.
@@ -231,15 +231,3 @@ func stops(e *env, s row, failed bool) row {
 }
 
 func notStopped(s row) { require(!s.Stopped && !s.StopFailed, "the row is %+v", s) }
-
-// voidStopRule is the rule that a sign of life makes the note of a stop void.
-func voidStopRule(after string, give sign) rule {
-	return rule{"the note that agents were stopped is void after " + after, "those of its next silence would run on",
-		func(e *env) {
-			l, s := vouchedFor(e, freshness{Activity: 0, Quiet: true})
-			give(e, l, stops(e, s, true))
-			got := look(e, s.RunID)
-			notStopped(got)
-			claims(e, got, by, session.Done)
-		}}
-}

@@ -1,6 +1,9 @@
 package sessiontest
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -9,8 +12,8 @@ import (
 )
 
 var endRules = []rule{
-	{"an attempt ends with the given status and reason",
-		"if a finished session stays active, a sweeper cancels it, and counts it", func(e *env) { endsEach(e, 0) }},
+	{"an attempt ends with the given status and reason, and an end of another attempt changes nothing",
+		"a sweeper cancels what stays active; and a host may report its lost attempt when another has taken over", endsEach},
 	{"an end writes the state that it brings, and without one leaves the row's",
 		"how a command ended, and how far its limits were used, is all that a page has of a run that is over", func(e *env) {
 			for _, state := range []string{"", `{"outcome":"failed","exit_status":7,"phase":"<tests>"}`} {
@@ -25,9 +28,6 @@ var endRules = []rule{
 				looksLike(e, s)
 			}
 		}},
-	{"an end of another attempt than the row's changes nothing",
-		"a host that returns and reports the end of its lost attempt would end the run that another host took over",
-		func(e *env) { endsEach(e, 1) }},
 	{"a session that has ended keeps its end",
 		"if the watchdog overwrote a cancel, its reason would be lost", given(silent, func(e *env, s row) {
 			s.Status, s.Reason = session.Cancelled, why
@@ -35,36 +35,28 @@ var endRules = []rule{
 			finish(e, homeRun)
 			looksLike(e, s)
 		})},
-	{"the last event of a session that ended is as old as the caller says, by the clock of the store",
+	{"the last event of a session that ended is as old as the caller says, and never moves back",
 		"if a host's clock is two minutes slow, its sessions would have ended before they began", func(e *env) {
-			_, s, from, to := endsAfter(e, day)
-			within("LastEventAt", s.LastEventAt, from.Add(-90*time.Minute), to.Add(-90*time.Minute))
-		}},
-	{"a session that has ended says when, by the clock of the store, however old its last event is",
-		"a run that was silent for an hour before it ended would seem to have taken no time", func(e *env) {
-			for name, ends := range waysToEnd(e) {
-				contract.Part("by "+name, func() {
-					s, from := putSilent(e, name, day), clockOf(e)
-					ends(s)
-					to := clockOf(e)
-					within("EndedAt", look(e, name).EndedAt, from, to.Add(time.Second))
-					next := attach(e, newSession(name))
-					require(next.EndedAt.IsZero(), "the attempt after it has ended at %v, before it began", next.EndedAt)
-				})
+			const said = 90 * time.Minute
+			for _, silence := range []time.Duration{day, time.Minute} {
+				runID := fmt.Sprint("silent for ", silence)
+				before, from := putSilent(e, runID, silence), clockOf(e)
+				end(e, session.Ending{RunID: runID, Attempt: 1, Status: session.Finished, Age: said})
+				from, to := from.Add(-said), clockOf(e).Add(-said)
+				if silence < said {
+					from, to = before.LastEventAt, before.LastEventAt
+				}
+				within("LastEventAt", look(e, runID).LastEventAt, from, to)
 			}
 		}},
-	{"an end never moves the last event back",
-		"two writes in the wrong order would make a session older than it is", func(e *env) {
-			before, s, _, _ := endsAfter(e, time.Minute)
-			within("LastEventAt", s.LastEventAt, before.LastEventAt, before.LastEventAt)
-		}},
-	{"a session that ends leaves its lease, with the time of its last activity",
-		"the row of an ended session must not keep the lease of its process", func(e *env) {
+	{"a session that ends leaves its lease, and says when it ended, by the clock of the store",
+		"the row must not keep the lease of its process; and a run that was silent would seem to have taken no time",
+		func(e *env) {
 			for name, ends := range waysToEnd(e) {
 				contract.Part("by "+name, func() { endsInLease(e, name, ends) })
 			}
 		}},
-	{"a cancel whose event is stored already writes down what that says, and nothing else",
+	{"a cancel or a claim of a session whose end is stored already writes down what that says, and nothing else",
 		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle", func(e *env) {
 			for _, own := range ownEnds("cancelled-") {
 				writesDown(e, own, func(s row) {
@@ -74,9 +66,6 @@ var endRules = []rule{
 					cancelsAs(e, s, c, session.EndStored)
 				})
 			}
-		}},
-	{"a claim on a session whose end is stored already writes down what that says",
-		"the agents of a run that has ended are not stopped, and the run is not resumed", func(e *env) {
 			for _, own := range ownEnds("claimed-") {
 				writesDown(e, own, func(s row) { claims(e, s, by, session.EndStored) })
 			}
@@ -88,11 +77,6 @@ var endRules = []rule{
 			cancels(e, s, session.EndStored)
 			s.Status, s.Reason = session.StoredEnd(own)
 			looksLike(e, s)
-		}},
-	{"a stored end that says how the run's command ended is in the row's state, with what that said",
-		"a run whose guard died before it wrote the row would seem to have done its work, and not run again", func(e *env) {
-			failsStored(e, "failed by claim", func(s row) { claims(e, s, by, session.EndStored) })
-			failsStored(e, "failed by cancel", func(s row) { cancels(e, s, session.EndStored) })
 		}},
 	{"the end of another window is none of this one",
 		"a run that was cancelled, resumed and stalled again is cancelled again", given(silent, func(e *env, s row) {
@@ -132,40 +116,39 @@ func waysToEnd(e *env) map[string]func(row) {
 	}
 }
 
-// endsAfter ends a silent session whose host says that its last event was 90 minutes ago, between from and to.
-func endsAfter(e *env, silence time.Duration) (before, after row, from, to time.Time) {
-	before, from = putSilent(e, homeRun, silence), clockOf(e)
-	end(e, session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished, Age: 90 * time.Minute})
-	return before, look(e, homeRun), from, clockOf(e)
-}
-
-// endsInLease ends a session of a lease, and checks its row.
+// endsInLease ends a session of a lease, and checks its row, and that of the next attempt.
 func endsInLease(e *env, runID string, ends func(row)) {
 	s := putSilent(e, runID, day)
 	beginAt(e, runID, 10*time.Hour)
 	freshens(e, runID, quietSince(s, 9*time.Hour))
-	s, l := look(e, runID), observe(e, runID)
+	s, l, from := look(e, runID), observe(e, runID), clockOf(e)
 	ends(s)
+	to := clockOf(e)
 	got, at := look(e, runID), l.RenewedAt.Add(-time.Hour-lag)
 	require(got.Lease == "" && got.Activity == 0 && got.Silence == 0, "the row is %+v", got)
 	within("LastEventAt", got.LastEventAt, at, at)
+	within("EndedAt", got.EndedAt, from, to.Add(time.Second))
 	leads(e, runID)
+	next := attach(e, newSession(runID))
+	require(next.EndedAt.IsZero(), "the attempt after it has ended at %v, before it began", next.EndedAt)
 }
 
-// endsEach ends three sessions in one call, and checks their rows. Endings of later attempts change nothing.
-func endsEach(e *env, later int) {
+// endsEach ends sessions in one call, some of another attempt than the row's, and checks their rows.
+func endsEach(e *env) {
 	var ends []session.Ending
 	var want []row
-	for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
-		s := attach(e, newSession(string(status)))
-		ending := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status, Age: time.Hour}
-		if status == session.Cancelled {
-			ending.Reason = "watchdog_hold_exceeded"
+	for _, ending := range []session.Ending{
+		{Status: session.Cancelled, Reason: "watchdog_hold_exceeded"}, {Status: session.Interrupted},
+		{Status: session.Finished},
+	} {
+		for later := range 2 {
+			s := attach(e, newSession(fmt.Sprint(ending.Status, " later ", later)))
+			ending.RunID, ending.Attempt, ending.Age = s.RunID, s.Attempt+later, time.Hour
+			if later == 0 {
+				s.Status, s.Reason = ending.Status, ending.Reason
+			}
+			ends, want = append(ends, ending), append(want, s)
 		}
-		if later == 0 {
-			s.Status, s.Reason = ending.Status, ending.Reason
-		}
-		ends, want = append(ends, ending), append(want, s)
 	}
 	end(e, ends...)
 	for _, s := range want {
@@ -173,33 +156,89 @@ func endsEach(e *env, later int) {
 	}
 }
 
-// ownEnds are the ends of three runs that no sweeper wrote: by a limit of the run, by its host, and by another program.
+// ownEnds are the ends of runs that no sweeper wrote: by a limit of the run, by its host, once with how its command
+// ended, and by another program.
 func ownEnds(prefix string) []watchdog.Event {
 	ends := []watchdog.Event{
-		ownEnd(prefix+"limit", false), ownEnd(prefix+"complete", true), ownEnd(prefix+"unknown", false),
+		ownEnd(prefix+"limit", false), ownEnd(prefix+"complete", true), ownEnd(prefix+"failed", true),
+		ownEnd(prefix+"unknown", false),
 	}
-	ends[2].Payload = []byte(`{"Reason":"idle_timeout"}`) // a key of another name
+	ends[2].Payload = []byte(`{"reason":"complete","outcome":"failed","exit_status":7}`)
+	ends[3].Payload = []byte(`{"Reason":"idle_timeout"}`) // a key of another name
 	return ends
 }
 
-// failsStored stores that the command of a run failed, and checks the row that judge has say that.
-func failsStored(e *env, runID string, judge func(row)) {
-	s, own := newSession(runID), ownEnd(runID, true)
+// writesDown stores the end of a run with a state, and checks that judge has the row say what that says.
+func writesDown(e *env, own watchdog.Event, judge func(row)) {
+	s := newSession(own.AggregateID)
 	s.State = []byte(`{"phase":"tests","later":[1]}`)
 	s = attach(e, s)
-	own.Payload = []byte(`{"reason":"complete","outcome":"failed","exit_status":7}`)
 	appends(e, own)
 	judge(s)
-	s.Status, s.Reason = session.StoredEnd(own)
-	s.State = []byte(`{"phase":"tests","later":[1],"outcome":"failed","exit_status":7}`)
-	looksLike(e, s)
+	if s.Status, s.Reason = session.StoredEnd(own); bytes.Contains(own.Payload, []byte("failed")) {
+		s.State = []byte(`{"phase":"tests","later":[1],"outcome":"failed","exit_status":7}`)
+	}
+	stands(e, s, own.ID)
 }
 
-// writesDown stores the end of a silent run, and checks that judge has the row say what that says.
-func writesDown(e *env, own watchdog.Event, judge func(row)) {
-	s := putSilent(e, own.AggregateID, time.Hour)
-	appends(e, own)
-	judge(s)
-	s.Status, s.Reason = session.StoredEnd(own)
-	stands(e, s, own.ID)
+var endedRules = []rule{
+	{"a lease is told of each session that is cancelled, until it says that it was told",
+		"this is how a cancel reaches a live run on another host, which may lose an answer", func(e *env) {
+			begin(e, homeLease)
+			var told []session.AttemptID
+			for attempt := 1; attempt <= 3; attempt++ {
+				s, c := attachUnder(e, homeLease, homeRun), cancelOf(homeRun)
+				c.Events[0].ID = fmt.Sprint("cancel ", attempt)
+				cancelsAs(e, s, c, session.Done)
+				next := session.AttemptID{RunID: homeRun, Attempt: attempt}
+				tells(e, homeLease, told, next)
+				tells(e, homeLease, nil, next)
+				told = []session.AttemptID{next}
+			}
+			tells(e, homeLease, told)
+			tells(e, homeLease, nil)
+		}},
+	{"each lease is told of its own sessions only, and what it was not told yet is not forgotten with what it was",
+		"a session that is cancelled between two polls would run on", func(e *env) {
+			all, away := attachEach(e, homeLease, "a", "b", "c"), attachEach(e, awayLease, "d")
+			between, told := all[1:2], []row{all[0], all[2]}
+			cancelsEach(e, append(told, away...))
+			tells(e, homeLease, attemptsOf(away), attemptsOf(told)...)
+			cancelsEach(e, between)
+			tells(e, homeLease, attemptsOf(told), attemptsOf(between)...)
+			tells(e, awayLease, nil, attemptsOf(away)...)
+		}},
+	{"nobody is told of what its lease ended itself, of what has not ended, and of what had no lease",
+		"a keeper would read the events of all its runs again and again", func(e *env) {
+			all := attachEach(e, homeLease, "finished", "live")
+			finish(e, "finished")
+			freshens(e, homeLease, activity(all[1], 0))
+			cancels(e, attach(e, newSession(homeRun)), session.Done)
+			tells(e, homeLease, nil)
+			tells(e, "", nil)
+		}},
+	{"of sessions that are cancelled together the leases are told",
+		"a sweeper cancels the sessions of a page together", func(e *env) {
+			all := attachEach(e, homeLease, "a", "b", "c")
+			cancelsAll(e, batchOf(all), session.Done, session.Done, session.Done)
+			tells(e, homeLease, nil, attemptsOf(all)...)
+		}},
+	{"what a lease was not told goes with it",
+		"the ends of all processes that ever died would be kept for ever, and told to nobody", func(e *env) {
+			l := begin(e, homeLease)
+			cancels(e, attachUnder(e, homeLease, homeRun), session.Done)
+			expires(e, l, true, 0)
+			tells(e, homeLease, nil)
+			begin(e, homeLease) // as no process does: IDs are random
+			tells(e, homeLease, nil)
+		}},
+}
+
+// tells checks of which attempts a lease is told that was told of others.
+func tells(e *env, lease string, told []session.AttemptID, want ...session.AttemptID) {
+	got, err := e.Store.Ended(e.Ctx, lease, told)
+	must(err, "ask for the ends of lease %q", lease)
+	slices.SortFunc(got, compareAttempts)
+	slices.SortFunc(want, compareAttempts)
+	require(slices.Equal(got, want), "lease %q is told of %v, want %v", lease, got, want)
 }

@@ -9,34 +9,26 @@ import (
 )
 
 var expireRules = []rule{
-	{"a lease that was renewed since it was observed does not expire",
-		"between the last look and the end of a lease its process may write",
+	{"a lease that was renewed since it was observed does not expire, and one that is not there has",
+		"between the last look and the end of a lease its process may write, and the second of two sweepers finds nothing",
 		given2(vouching(freshness{Activity: time.Hour}), func(e *env, l lease, s row) {
 			next := vouch(e, l, l.Vouched+time.Second)
 			expires(e, l, false, 1)
 			leaseIs(e, next)
 			looksLike(e, s)
+			expires(e, lease{ID: "unknown", Beat: 1}, true, 0)
 		})},
-	{"a lease that is not there has expired",
-		"the second of two sweepers finds nothing", func(e *env) { expires(e, lease{ID: "unknown", Beat: 1}, true, 0) }},
-	{"a session leaves its lease with the time of its last activity",
-		"the silence of a run counts from there, by the database's clock: its process can take it up again", func(e *env) {
+	{"a session leaves its lease with the time of its last activity, or of its attach if that was later",
+		"its silence counts from there, by the database's clock; and in SQLite the greater one of NULL and a time is NULL",
+		func(e *env) {
 			l, s := vouchedAfter(e, day, freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true})
 			leaves(e, l, s, observe(e, l.ID).RenewedAt.Add(-30*time.Minute-lag))
-		}},
-	{"a session that has not signalled leaves its lease with the time of its attach",
-		"no activity is not the activity at the start of the lease", func(e *env) {
-			l, s := vouchedAfter(e, day, freshness{Activity: session.NoActivity})
+			l, s = vouchedAfter(e, day, freshness{Activity: session.NoActivity})
 			leaves(e, l, s, s.LastEventAt)
-		}},
-	{"a session whose last activity was before its attach keeps the time of that",
-		"an attach is a sign of life, too", given2(vouching(freshness{Activity: 0}), func(e *env, l lease, s row) {
+			l, s = vouchedFor(e, freshness{Activity: 0})
 			leaves(e, l, s, s.LastEventAt)
-		})},
-	{"a session without events leaves its lease with its first",
-		"in SQLite the greater one of NULL and a time is NULL", func(e *env) {
-			s := putEventless(e)
-			l := beginAt(e, homeLease, 2*time.Hour)
+			s = putEventless(e)
+			l = beginAt(e, homeLease, 2*time.Hour)
 			freshens(e, homeLease, activity(s, time.Hour))
 			leaves(e, l, s, observe(e, homeLease).RenewedAt.Add(-time.Hour-lag))
 		}},
@@ -84,20 +76,13 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			noLease(e, l.ID)
 		}},
-	{"a lease that has expired never lives again",
-		"its process begins another, and knows from then on that its runs may have been cancelled",
+	{"a lease that has expired never lives again: nothing is attached under it, and nothing freshened",
+		"its process must know that its runs may have been cancelled: they would be guarded by nobody",
 		given2(expireMost, func(e *env, l lease, left row) {
 			next := l
 			next.Beat++
 			refused("BeginLease", e.Store.BeginLease(e.Ctx, l))
 			refused("RenewLease", e.Store.RenewLease(e.Ctx, next))
-			l.Expired = true
-			leaseIs(e, l)
-			looksLike(e, left)
-		})},
-	{"nothing is attached under a lease that does not live, and nothing freshened",
-		"the run would be guarded by nobody: the process thinks that its lease lives, and sweepers know that it does not",
-		given2(expireMost, func(e *env, l lease, left row) {
 			for _, lease := range []string{l.ID, "unknown"} {
 				for _, runID := range []string{left.RunID, "new"} {
 					_, _, err := e.Store.Attach(e.Ctx, underLease(newSession(runID), lease))
@@ -109,6 +94,8 @@ var expireRules = []rule{
 				require(err != nil, "the new run has the row %+v", s)
 				looksLike(e, left)
 			}
+			l.Expired = true
+			leaseIs(e, l)
 		})},
 	{"a keeper claims back the sessions that still name its expired lease",
 		"a process that stood still for a minute has its runs again", given2(expireMost, func(e *env, l lease, left row) {
@@ -153,18 +140,15 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			namesExpired(look(e, left.RunID), l)
 		})},
-	{"a session that is claimed back forgets the lease that expired, for good",
+	{"a session that is claimed back forgets the lease that expired, for good, and its next attempt knows none",
 		"its process lives: if it is silent after that, it is not because it died", func(e *env) {
 			expireOne(e, "back")
+			expireOne(e, "again")
 			begin(e, awayLease)
 			freshens(e, awayLease, freshness{RunID: "back", Attempt: 1, Activity: time.Second})
 			namesExpired(look(e, "back"), lease{})
 			finish(e, "back")
 			namesExpired(look(e, "back"), lease{})
-		}},
-	{"the next attempt of a session knows no lease that expired",
-		"the process of the attempt before died, and this one may live", func(e *env) {
-			expireOne(e, "again")
 			namesExpired(attach(e, newSession("again")), lease{})
 			namesExpired(look(e, "again"), lease{})
 		}},
@@ -180,8 +164,9 @@ var expireRules = []rule{
 				namesExpired(look(e, runID), l)
 			}
 		}},
-	{"a session is lost if its process was, until a process takes it up or it ends",
+	{"a session is lost if its process was, and only then, until a process takes it up or it ends",
 		"sweepers end the sessions of a process that was seen to die without a cap, and all others with it", func(e *env) {
+			leaveAll(e, false, "stopped")
 			leaveAll(e, true, "claimed", "attached", "ended", "left")
 			begin(e, awayLease)
 			attach(e, newSession("attached"))
@@ -190,9 +175,6 @@ var expireRules = []rule{
 			areLost(e, false, "claimed", "attached", "ended")
 			areLost(e, true, "left")
 		}},
-	{"a session that was not lost with its lease is not lost",
-		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
-		func(e *env) { leaveAll(e, false, "stopped") }},
 }
 
 // leaves expires the lease of a session, and checks its row.

@@ -12,12 +12,15 @@ import (
 )
 
 var leaseRules = []rule{
-	{"a lease is read as it was begun, renewed now",
-		"whoever observes it counts in its promises, and the silence of its runs is by its clock", func(e *env) {
-			want := lease{
-				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 1000*day + 1, Vouched: 999*day + 2,
+	{"a lease is read as it was begun, and as it was renewed, at the time of that",
+		"whoever observes it counts in its promises, and a lease whose beat stands still belongs to a dead process",
+		func(e *env) {
+			l := lease{
+				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 999*day + 1, Vouched: 998*day + 2,
 			}
-			renewed(e, want, func() { must(e.Store.BeginLease(e.Ctx, want), "begin a lease") })
+			renewed(e, l, func() { must(e.Store.BeginLease(e.Ctx, l), "begin a lease") })
+			l.Beat, l.Clock, l.Vouched = l.Beat+1, 1000*day+1, 1000*day
+			renewed(e, l, func() { renew(e, l) })
 		}},
 	{"beginning a lease that lives is no error and changes nothing",
 		"the answer to the first try may have been lost, and the lease may have been renewed since", func(e *env) {
@@ -33,12 +36,6 @@ var leaseRules = []rule{
 				require(err != nil, "a lease was begun with the promise %v", promise)
 			}
 			noLease(e, homeLease)
-		}},
-	{"a renewal writes the beat, the clock and the instant vouched for, and the time",
-		"a lease whose beat stands still belongs to a dead process", func(e *env) {
-			l := begin(e, homeLease)
-			l.Beat, l.Clock, l.Vouched = 2, 1000*day+1, 1000*day
-			renewed(e, l, func() { renew(e, l) })
 		}},
 	{"nothing that a renewal writes ever decreases",
 		"a renewal that comes late would make a live process look dead, or a live run silent", func(e *env) {
@@ -76,21 +73,17 @@ var leaseRules = []rule{
 				require(slices.Equal(got, want), "with the suspects %q the leases are %q, want %q", suspects, got, want)
 			}
 		}},
-	{"to observe a lease does not change it",
-		"a sweeper that renews what it looks at never finds a process dead", func(e *env) {
-			beginAt(e, homeLease, time.Hour)
-			first := observe(e, homeLease)
+	{"to observe a lease does not change it, and a renewal between two looks at a suspect is seen",
+		"a sweeper that renews what it looks at never finds a process dead, and with an old snapshot a live one looks so",
+		func(e *env) {
+			l := beginAt(e, homeLease, time.Hour)
 			for range 3 {
-				next := observe(e, homeLease, homeLease)
-				require(sameLease(next, first), "the lease is\n\t%+v, was\n\t%+v", next, first)
-			}
-		}},
-	{"a renewal between two looks at a suspect is seen by the second",
-		"with an old snapshot a live process looks dead", func(e *env) {
-			l := begin(e, homeLease)
-			for range 3 {
-				seen := observe(e, homeLease, homeLease)
-				require(seen.Beat == l.Beat && seen.Clock == l.Clock, "the lease is %+v, want %+v", seen, l)
+				first := observe(e, homeLease)
+				require(first.Beat == l.Beat && first.Clock == l.Clock, "the lease is %+v, want %+v", first, l)
+				for range 2 {
+					next := observe(e, homeLease, homeLease)
+					require(sameLease(next, first), "the lease is\n\t%+v, was\n\t%+v", next, first)
+				}
 				l = vouch(e, l, l.Vouched+time.Second)
 			}
 		}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,22 +14,21 @@ import (
 )
 
 var listRules = []rule{
-	{"sessions are listed in the order in which they were made, the newest first",
-		"who looks at a page wants to see what runs now",
-		given(putListed, func(e *env, all []string) { lists(e, session.ListQuery{}, all...) })},
-	{"sessions are listed by whether they are active",
-		"a page shows what runs apart from what has ended", given(putListed, func(e *env, all []string) {
+	{"sessions are listed newest first, by whether they are active and by parent, host and reason, which must all hold",
+		"a page shows what runs apart from what has ended, the steps of a run, and the runs of a host",
+		given(putListed, func(e *env, all []string) {
+			lists(e, session.ListQuery{}, all...)
 			lists(e, session.ListQuery{Live: true}, "5", "3", "1")
 			lists(e, session.ListQuery{Ended: true}, "6 ended", "4 ended", "2 ended", "0 ended")
 			lists(e, session.ListQuery{Live: true, Ended: true}, all...)
-		})},
-	{"sessions are listed by parent, host and reason, exactly as they are written",
-		"an operator asks for the steps of a run, and the runs of a host", given(putListed, func(e *env, _ []string) {
 			lists(e, session.ListQuery{Parent: "run-1"}, "6 ended", "3", "0 ended")
 			lists(e, session.ListQuery{Parent: "run-_"})
 			lists(e, session.ListQuery{Host: "host-2"}, "5", "4 ended", "1")
 			lists(e, session.ListQuery{Host: "HOST-2"})
 			lists(e, session.ListQuery{Reason: why}, "2 ended", "0 ended")
+			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
+			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
+			lists(e, session.ListQuery{Live: true, Reason: why})
 		})},
 	{"sessions whose command failed are listed by that, and not as complete",
 		"who asks what failed in the night does not want to read all that went well", func(e *env) {
@@ -52,12 +52,6 @@ var listRules = []rule{
 				require(slices.Equal(got, want), "listed with the reason %s are %q, want %q", string(reason), got, want)
 			}
 		}},
-	{"the conditions of a list must all hold",
-		"with one of them only, a page of a host would show the runs of all", given(putListed, func(e *env, _ []string) {
-			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
-			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
-			lists(e, session.ListQuery{Live: true, Reason: why})
-		})},
 	{"pages of a list follow each other without a gap and without a repeat",
 		"sessions that were made at one moment must not hide each other", given(putListed, func(e *env, all []string) {
 			for _, limit := range []int{1, 2, 3, len(all)} {
@@ -98,30 +92,18 @@ var listRules = []rule{
 				require(err != nil, "the query %+v is no error", wrong)
 			}
 		}},
-	{"a list with a done context returns the context's error",
-		"an empty list would look as if nothing ran", func(e *env) {
-			lister := contract.Optional[session.Lister](e)
-			withDoneContexts(e, calls{"List": func(ctx context.Context) error {
-				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
-			}})
-		}},
-	{"a listener is notified of each cancel",
-		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
+	{"a listener is notified of each cancel, and not of one that changed nothing",
+		"a live run on another host must end when it is cancelled, and one that continued is not to be disturbed",
 		listened(func(e *env, told <-chan string) {
+			awake := putSilent(e, "awake", time.Minute)
+			awake.Attempt++
+			cancels(e, awake, session.Changed)
 			for i, runID := range oddIDs {
 				s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
 				c.Events[0].ID = fmt.Sprint("cancel ", i)
 				cancelsAs(e, s, c, session.Done)
 				receives(e, told, runID)
 			}
-		})},
-	{"a listener is not notified of a cancel that changed nothing",
-		"every pass would disturb a run that continued", listened(func(e *env, told <-chan string) {
-			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
-			awake.Attempt++
-			cancels(e, awake, session.Changed)
-			cancels(e, stalled, session.Done)
-			receives(e, told, "stalled")
 		})},
 	{"listening ends with its context",
 		"a process that stops must not have to wait for a cancel", func(e *env) { listening(e, func(<-chan string) {}) }},
@@ -203,4 +185,58 @@ func receives(e *env, told <-chan string, want string) {
 	case <-e.Ctx.Done():
 		require(false, "the listener was not told of the cancel of %q", want)
 	}
+}
+
+var historyRules = []rule{
+	{"cancels are counted by their reasons, and nothing else is counted",
+		"an operator wants to know why runs are stopped; and a host may have events of its own with the same name",
+		func(e *env) {
+			events := cancelEvents(noon, noon, noon, noon, noon)
+			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
+			events[3].Type, events[4].AggregateType = watchdog.EventWarning, "session"
+			counts(e, session.ByReason, events, map[string]int{"hold_exceeded": 1, "idle_timeout": 2})
+		}},
+	{"cancels are counted by days of UTC, from the start of a period to before its end",
+		"days in the zone of each server cannot be added up, and no cancel may be counted in two periods, or in none",
+		func(e *env) {
+			midnight := noon.Truncate(day)
+			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond),
+				noon.Add(-day-time.Microsecond), noon.Add(-day), noon.Add(day-time.Microsecond), noon.Add(day))
+			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
+			counts(e, session.ByDay, events, map[string]int{"2026-03-03": 2, "2026-03-04": 2, "2026-03-05": 1})
+		}},
+	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
+		"a host whose sessions stall has a problem; and runs without rows are cancelled too", func(e *env) {
+			events := cancelEvents(noon, noon, noon, noon)
+			for i, on := range []string{"host-2", "host-1", "host-2"} {
+				attach(e, row{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
+			}
+			counts(e, session.ByHost, events, map[string]int{"": 1, "host-1": 1, "host-2": 2})
+		}},
+	{"a period without cancels has no counts, and no error",
+		"a quiet week is not an error", func(e *env) {
+			for _, by := range []session.Dimension{session.ByReason, session.ByDay, session.ByHost} {
+				counts(e, by, nil, nil)
+			}
+		}},
+}
+
+// cancelEvents returns a cancel at each time, each of another run.
+func cancelEvents(times ...time.Time) (events []watchdog.Event) {
+	for i, at := range times {
+		events = append(events, cancelEvent(fmt.Sprint("cancel-", i), fmt.Sprint("run-", i), at))
+	}
+	return events
+}
+
+// counts appends the events and checks the history of two days around noon.
+func counts(e *env, by session.Dimension, events []watchdog.Event, want map[string]int) {
+	appends(e, events...)
+	got, err := e.Store.History(e.Ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
+	must(err, "count by %s", by)
+	byKey := map[string]int{}
+	for _, n := range got {
+		byKey[n.Key] = n.Count
+	}
+	require(len(got) == len(want) && maps.Equal(byKey, want), "counted by %s there are %+v, want %v", by, got, want)
 }

@@ -25,7 +25,7 @@ var quietRules = []rule{
 			l.Beat, l.Vouched, l.Behind = 3, l.Covered, nil
 			renewed(e, l, func() { renew(e, l) })
 		}},
-	{"the rows that are behind are written only with a higher beat, and their instant never decreases",
+	{"the rows that are behind are written only with a higher beat that covers others, and that never decreases",
 		"a late renewal would hide that a row cannot be written, and its live run would be cancelled", func(e *env) {
 			l := beginAt(e, homeLease, vouched)
 			l.Beat, l.Covered = l.Beat+1, covered
@@ -40,22 +40,15 @@ var quietRules = []rule{
 				contract.Part(fmt.Sprintf("a renewal with the beat %d after %d", beat, l.Beat), func() { leaseIs(e, l) })
 			}
 			l.Beat++
+			nothing := l // of a keeper that doubts what is written after a failover
+			nothing.Covered, nothing.Behind = 0, nil
+			renew(e, nothing)
+			contract.Part("a renewal that covers nothing", func() { leaseIs(e, l) })
+			l.Beat++
 			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 2, Written: time.Minute}}
 			lower := l
 			lower.Covered--
 			renew(e, lower)
-			leaseIs(e, l)
-		}},
-	{"a renewal that covers nothing leaves the rows that are behind",
-		"a keeper that doubts what is written after a failover would have the live run of the row cancelled", func(e *env) {
-			l := beginAt(e, homeLease, vouched)
-			l.Beat, l.Covered = l.Beat+1, covered
-			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 1, Written: time.Hour}}
-			renew(e, l)
-			l.Beat++
-			nothing := l
-			nothing.Covered, nothing.Behind = 0, nil
-			renew(e, nothing)
 			leaseIs(e, l)
 		}},
 	{"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
@@ -100,29 +93,24 @@ var quietRules = []rule{
 			renew(e, l)
 			cancels(e, s, session.Done)
 		}},
-	{"an allowance is read as it was written, and there is no threshold beside it",
-		"sweepers leave it to the run's own limits to end it; those that cannot use the threshold beside it", func(e *env) {
+	{"an allowance is read as it was written, and ends with the attempt, with the lease, and where the keeper has none",
+		"sweepers leave it to the run's own limits to end it, which the next process may not keep", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			allows(e, s, allowed)
 			for _, allowance := range []time.Duration{allowed + more, allowed + 2*more} {
 				freshens(e, homeLease, allowing(quietSince(s, allowance), allowance))
 				allows(e, s, allowance)
 			}
-		}},
-	{"an allowance ends with the attempt, and where the keeper has none any more",
-		"the next process may keep other limits", func(e *env) {
-			s := attachAllowed(e, "allowed")
+			s = attachAllowed(e, "ended")
 			freshens(e, homeLease, quietSince(s, more))
 			allows(e, s, 0)
-			attachAllowed(e, "allowed")
+			attachAllowed(e, "ended")
 			allows(e, s, allowed)
 			attachUnder(e, homeLease, s.RunID)
 			allows(e, s, 0)
-		}},
-	{"a session that leaves its lease leaves its allowance behind",
-		"the process that kept the run's limits is dead", func(e *env) {
-			s := attachAllowed(e, "allowed")
-			expires(e, observe(e, homeLease), true, 0)
+			s = attachAllowed(e, "left behind")
+			_, _, err := e.Store.ExpireLease(e.Ctx, observe(e, homeLease))
+			must(err, "expire the lease")
 			allows(e, s, 0)
 		}},
 	{"a session is stalled after more than its allowance and more than the threshold",
@@ -132,8 +120,8 @@ var quietRules = []rule{
 			}
 			inLease(e, nil, []freshness{
 				quiet(allowed, allowed), quiet(allowed+more, allowed), quiet(threshold-more, time.Minute),
-				quiet(threshold+more, time.Minute), quiet(threshold+more, allowed), quiet(beside+more, beside+2*more),
-				quiet(vouched, beside),
+				quiet(threshold+more, time.Minute), quiet(threshold+more, allowed), quiet(longer+more, longer+2*more),
+				quiet(vouched, longer),
 			})
 			findsYoung(e, "run-1", "run-3", "run-6")
 		}},
@@ -171,10 +159,10 @@ func behind(
 	return rows
 }
 
-// allowed is how long a run may be silent in these rules, and beside what sweepers of earlier versions wait meanwhile.
+// allowed is how long a run may be silent in these rules, and longer more than that.
 const (
 	allowed = 500 * day
-	beside  = 600 * day
+	longer  = 600 * day
 	more    = time.Millisecond
 )
 
@@ -182,13 +170,13 @@ const (
 func attachAllowed(e *env, runID string) row {
 	beginAt(e, homeLease, vouched)
 	s := underLease(newSession(runID), homeLease)
-	s.Allowance, s.Threshold = allowed, beside
+	s.Allowance = allowed
 	return attach(e, s)
 }
 
-// allowing returns a freshness with an allowance, and what is beside it.
+// allowing returns a freshness with an allowance.
 func allowing(f freshness, allowance time.Duration) freshness {
-	f.Allowance, f.Threshold = allowance, beside
+	f.Allowance = allowance
 	return f
 }
 

@@ -49,7 +49,7 @@ func TestPlainStore(t *testing.T) {
 	err := sessiontest.Test(func() (session.Store, error) {
 		return plain{open(attaches(func(_, _ row, after *row) { after.Attempt = 1 }))}, nil
 	})
-	require.ErrorContains(t, err, "attaching again counts the attempt: ")
+	require.ErrorContains(t, err, "attaching again counts the attempt, and returns the row as it was: ")
 }
 
 func TestRunFailure(t *testing.T) {

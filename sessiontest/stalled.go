@@ -19,58 +19,38 @@ var stalledRules = []rule{
 		}},
 	{"a session is old enough at its minimum age",
 		"the minimum age is included", func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
-	{"a session without events is silent since its creation",
-		"nobody else finds a run that never had an event", given(clockOf, func(e *env, now time.Time) {
+	{"an active session is stalled by a threshold of its own, never by NoLimit, and without events since its creation",
+		"a run that may be silent for an hour would be cancelled before, and nobody else finds one that never had an event",
+		given(clockOf, func(e *env, now time.Time) {
+			never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
+			never.CreatedAt = now.Add(-2000 * day)
 			old, fresh := silentSession("old", now, 0), silentSession("new", now, 0)
 			old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
 			old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
-			put(e, old, fresh)
-			findsOnly(e, "old")
-		})},
-	{"a session with a threshold of its own is judged by that",
-		"a run that may be silent for an hour would be cancelled after minutes", given(clockOf, func(e *env, now time.Time) {
-			put(e, withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
+			put(e, never, old, fresh, silentSession("active", now, time.Hour),
+				withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
 				withThreshold(silentSession("long and silent", now, 70*time.Minute), time.Hour),
 				withThreshold(silentSession("short", now, 30*time.Second), time.Minute),
 				withThreshold(silentSession("short and silent", now, 5*time.Minute), time.Minute))
-			findsOnly(e, "long and silent", "short and silent")
-		})},
-	{"a session with the threshold NoLimit is never stalled",
-		"a host can switch the sweeper off for a session", given(clockOf, func(e *env, now time.Time) {
-			never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
-			never.CreatedAt = now.Add(-2000 * day)
-			put(e, never)
-			findsOnly(e)
-		})},
-	{"only active sessions are stalled",
-		"an ended session has no more events: each pass would cancel it again", given(clockOf, func(e *env, now time.Time) {
-			put(e, silentSession("active", now, time.Hour))
 			for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 				s, own := silentSession(string(status), now, time.Hour), silentSession(string(status)+" of its own", now, time.Hour)
 				s.Status, own.Status = status, status
 				put(e, s, withThreshold(own, time.Minute))
 			}
-			findsOnly(e, "active")
+			findsOnly(e, "active", "long and silent", "short and silent", "old")
 		})},
-	{"sessions are ordered by when they exceeded their thresholds",
-		"with ten cancels a pass the last wait, but not always the same ones", given(clockOf, func(e *env, now time.Time) {
-			beyond := func(runID string, minutes, own time.Duration) row {
-				if own == 0 {
-					return silentSession(runID, now, threshold+minutes*time.Minute)
-				}
-				return withThreshold(silentSession(runID, now, own+minutes*time.Minute), own)
-			}
-			put(e, beyond("1", 1, 0), beyond("40", 40, 0), beyond("20", 20, 0), beyond("60", 60, 0),
-				beyond("10 own", 10, 3*time.Hour), beyond("50 own", 50, time.Minute), beyond("30 own", 30, time.Hour))
-			findsOnly(e, "60", "50 own", "40", "30 own", "20", "10 own", "1")
-		})},
-	{"a stalled session is returned exactly as its row is",
+	{"sessions are ordered by when they exceeded their thresholds, with a lease and without one",
+		"with ten cancels a pass the last wait, but not always the same ones",
+		func(e *env) { findsOnly(e, putMixed(e, 7, 1)...) }},
+	{"a stalled session is returned exactly as its row is, and one of a lease with its silence",
 		"the cancel compares with the judged row: a row that lost a digit could never be cancelled", func(e *env) {
 			s := silentSession(homeRun, clockOf(e), time.Hour+123_457*time.Microsecond)
 			s.Parent, s.Attempt, s.Threshold = "parent", 7, time.Minute
 			put(e, s)
 			equal(findsOne(e), s)
 			looksLike(e, s)
+			_, s = vouchedFor(e, freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
+			equal(findsOne(e), s)
 		}},
 	{"an unreadable session is reported, is not stalled and hides no other",
 		"an error never cancels a session, and one bad row never stops a pass", given(clockOf, func(e *env, now time.Time) {
@@ -95,8 +75,8 @@ var stalledRules = []rule{
 				unreadable(err, "spoilt")
 			}
 		})},
-	{"a quiet session is silent as far as its lease vouches for it, and another is not silent",
-		"what is not vouched for may not be written yet", func(e *env) {
+	{"a quiet session is silent as far as its lease vouches for it, more with each renewal, and another is not silent",
+		"what is not vouched for may not be written yet, and the row of a silent run is not written", func(e *env) {
 			inLease(e, nil, []freshness{
 				{Activity: 1, Quiet: true}, {Activity: 1}, {Activity: session.NoActivity, Quiet: true},
 				{Activity: vouched, Quiet: true}, {Activity: vouched + day, Quiet: true},
@@ -105,32 +85,25 @@ var stalledRules = []rule{
 				s := look(e, fmt.Sprint("run-", i))
 				require(s.Silence == want, "the silence of %+v is %v, want %v", s, s.Silence, want)
 			}
+			vouch(e, observe(e, homeLease), vouched+time.Hour)
+			s := look(e, "run-3")
+			require(s.Silence == time.Hour, "after a renewal the silence of %+v is %v", s, s.Silence)
 		}},
-	{"each renewal vouches for more silence",
-		"the row of a silent run is not written, only the lease of its process", func(e *env) {
-			l, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true})
-			vouch(e, l, vouched)
-			s.Silence = vouched - time.Hour
-			looksLike(e, s)
-		}},
-	{"a session of a lease is stalled after more than its threshold, to the nanosecond",
-		"exceeded means more than, by the clock of the lease as well", func(e *env) {
+	{"a session of a lease is stalled if it is quiet after more than its threshold, to the nanosecond",
+		"what was new a moment ago may not be written yet, and a run that never signals lives as long as its process",
+		func(e *env) {
 			const long = 500 * day
 			inLease(e, map[string]time.Duration{
 				"run-2": time.Minute, "run-3": time.Minute, "run-4": long, "run-5": long, "run-6": watchdog.NoLimit,
-				"run-7": long,
+				"run-7": long, "run-10": time.Microsecond,
 			}, []freshness{
 				{Activity: vouched - threshold - 1, Quiet: true}, {Activity: vouched - threshold, Quiet: true},
 				{Activity: vouched - time.Minute - 1, Quiet: true}, {Activity: vouched - time.Minute, Quiet: true},
 				{Activity: vouched - long - 1, Quiet: true}, {Activity: vouched - long, Quiet: true},
-				{Activity: 0, Quiet: true}, {Activity: 0, Quiet: true},
+				{Activity: 0, Quiet: true}, {Activity: 0, Quiet: true}, {Activity: 0},
+				{Activity: session.NoActivity}, {Activity: session.NoActivity, Quiet: true},
 			})
 			findsYoung(e, "run-0", "run-2", "run-4", "run-7")
-		}},
-	{"a session of a lease that is not quiet is not stalled",
-		"its run had something new a moment ago, which may not be written yet", func(e *env) {
-			inLease(e, nil, []freshness{{Activity: 0}, {Activity: time.Hour, Quiet: true}})
-			findsYoung(e, "run-1")
 		}},
 	{"a session becomes quiet with the activity that it has, and awake with the next",
 		"a keeper writes the last activity at once, and that nothing came after it a minute later",
@@ -144,13 +117,6 @@ var stalledRules = []rule{
 			looksLike(e, s)
 			findsOnly(e)
 		})},
-	{"a session of a lease that has not signalled is never stalled",
-		"a run that never signals is alive as long as its process is", func(e *env) {
-			inLease(e, map[string]time.Duration{"run-1": time.Microsecond}, []freshness{
-				{Activity: session.NoActivity}, {Activity: session.NoActivity, Quiet: true},
-			})
-			findsYoung(e)
-		}},
 	{"the database's clock says nothing about the silence of a session of a lease",
 		"a clock that is set forward would cancel every live run", given(clockOf, func(e *env, now time.Time) {
 			s := silentSession(homeRun, now, 400*day)
@@ -173,45 +139,31 @@ var stalledRules = []rule{
 			}
 			stalledIf(e, rows, oldEnough)
 		}},
-	{"a stalled session of a lease is returned exactly as its row is, with its silence",
-		"a cancel compares with the judged row, and its event says how long the run was silent", func(e *env) {
-			_, s := vouchedFor(e, freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
-			equal(findsOne(e), s)
-		}},
-	{"sessions with a lease and without one are ordered by when they exceeded their thresholds",
-		"sessions of one kind would wait behind those of the other", func(e *env) { findsOnly(e, putMixed(e, 7)...) }},
-	{"pages of sessions with a lease and without one follow each other without a gap and without a repeat",
-		"a session between two pages would never be found, and one on both would be judged twice",
-		func(e *env) { pagesThrough(e, putMixed(e, 24), 1, 4, 5) }},
-	oneTime("with the query's threshold", 0),
-	oneTime("with a threshold of their own", time.Hour),
-	{"pages follow each other without a gap and without a repeat",
+	{"pages follow each other without a gap and without a repeat, with a lease and without one",
 		"a session between two pages would never be found, and one on both would be cancelled twice",
-		given(clockOf, func(e *env, now time.Time) {
+		func(e *env) { pagesThrough(e, putMixed(e, 24, 4), 1, 4, 5) }},
+	{"pages of sessions of one lease follow each other, whenever they exceeded their thresholds",
+		"sessions that fell silent in one microsecond must not hide each other", func(e *env) {
+			beginAt(e, homeLease, vouched)
+			var fresh []freshness
 			var rows []row
-			for i := range 24 { // some exceeded their thresholds at the same moment
-				beyond := time.Hour + time.Duration(i/4)*time.Minute
-				s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
-				if i%2 == 1 {
-					s = withThreshold(silentSession(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
+			for _, own := range []time.Duration{0, time.Hour} {
+				for i, at := range []time.Duration{0, 1999, 1000, 1000, 1000, 2000, 2999, 5000} {
+					s := withThreshold(silentSession(fmt.Sprintf("run-%v-%d", own, i), noon, 0), own)
+					rows, fresh = append(rows, s), append(fresh, quietSince(s, at))
 				}
-				rows = append(rows, s)
 			}
 			put(e, rows...)
-			pagesThrough(e, names(rows), 1, 4, 5)
-		})},
-	{"a page is as long as its limit if there are more sessions",
-		"a pass that cancels ten sessions asks for ten, and not for a million", func(e *env) {
-			putFive(e)
-			page := findUsual(e, 3)
-			require(len(page.Sessions) == 3, "a page of 3 has %q", names(page.Sessions))
+			freshens(e, homeLease, fresh...)
+			pagesThrough(e, names(rows), 1, 2, 3, 4)
 		}},
-	{"only the last page has no next one",
+	{"a page is as long as its limit if there are more sessions, and only the last has no next one",
 		"a pass that does not know which page is the last stops too early, or never", func(e *env) {
 			putFive(e)
-			for limit, want := range map[int]bool{4: true, 5: false, 6: false} {
+			for limit := 3; limit <= 6; limit++ {
 				page := findUsual(e, limit)
-				require((page.Next != "") == want, "after %q of five the next page is %q", names(page.Sessions), page.Next)
+				require(len(page.Sessions) == min(limit, 5), "a page of %d has %q", limit, names(page.Sessions))
+				require((page.Next != "") == (limit < 5), "after %q of five the next page is %q", names(page.Sessions), page.Next)
 			}
 		}},
 	{"the next page follows the last session even if that was cancelled meanwhile",
@@ -275,26 +227,6 @@ func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
 // vouched is the instant through which leases vouch in these rules, far from any clock of a host or the database.
 const vouched = 1000 * day
 
-// oneTime is the rule of sessions of one lease of which several exceeded their thresholds in one microsecond.
-func oneTime(name string, own time.Duration) rule {
-	return rule{
-		"pages of sessions of one lease " + name + " follow each other, whenever they exceeded it",
-		"sessions that fell silent in one microsecond must not hide each other",
-		func(e *env) {
-			beginAt(e, homeLease, vouched)
-			var fresh []freshness
-			var rows []row
-			for i, at := range []time.Duration{0, 1999, 1000, 1000, 1000, 2000, 2999, 5000} {
-				s := withThreshold(silentSession(fmt.Sprint("run-", i), noon, 0), own)
-				rows, fresh = append(rows, s), append(fresh, quietSince(s, at))
-			}
-			put(e, rows...)
-			freshens(e, homeLease, fresh...)
-			pagesThrough(e, names(rows), 1, 2, 3, 4)
-		},
-	}
-}
-
 // inLease attaches to a run for each freshness, run-0 the first, under a lease. Some have a threshold of their own.
 func inLease(e *env, own map[string]time.Duration, fresh []freshness) {
 	beginAt(e, homeLease, vouched)
@@ -312,8 +244,9 @@ func findsYoung(e *env, want ...string) {
 	require(slices.Equal(got, want), "stalled are %q, want %q", got, want)
 }
 
-// putMixed writes stalled sessions in their order: one in two has a lease, and one in three a threshold of its own.
-func putMixed(e *env, count int) []string {
+// putMixed writes stalled sessions in their order: one in two has a lease, and one in three a threshold of its own. As
+// many as are tied exceeded it at the same moment.
+func putMixed(e *env, count, tied int) []string {
 	l, now := beginAt(e, homeLease, vouched), clockOf(e)
 	var rows []row
 	var fresh []freshness
@@ -323,7 +256,7 @@ func putMixed(e *env, count int) []string {
 			limit = 3 * time.Hour
 			s = withThreshold(s, limit)
 		}
-		silence := limit + time.Duration(count-i)*10*time.Minute
+		silence := limit + time.Duration((count-1-i)/tied+1)*10*time.Minute
 		if i%2 == 0 {
 			fresh = append(fresh, quietSince(s, l.Vouched-silence))
 		} else {

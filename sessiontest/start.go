@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,22 +59,19 @@ var startRules = []rule{
 				putsOff(e, claimed, 0, true)
 			}
 		})},
-	{"a start that was claimed or put off is not due before that is over",
-		"the run would be started twice at once, or again and again", given(due("later"), func(e *env, s row) {
+	{"a start that was claimed or put off is not due before that is over, after a day at most",
+		"the run would be started twice at once; and one that is due later is one of a clock that was set back since",
+		given(due("later"), func(e *env, s row) {
 			s.Start.Tries = 2
 			claimed := claimsStart(e, s)
 			noneDue(e)
-			from := clockOf(e)
-			putsOff(e, claimed, 2*time.Hour, true)
-			noneDue(e)
-			within("Due", look(e, s.RunID).Start.Due, from.Add(2*time.Hour), clockOf(e).Add(2*time.Hour))
-		})},
-	{"a claim or a pause of a start lasts for a day at most",
-		"a start that is due later is one of a clock that was set back since, and is claimed at once",
-		given(due("for a week"), func(e *env, s row) {
-			putsOff(e, s, 7*day, true)
-			within("Due", look(e, s.RunID).Start.Due, s.CreatedAt.Add(day), clockOf(e).Add(day))
-			noneDue(e)
+			for _, pause := range []time.Duration{2 * time.Hour, 7 * day} {
+				from := clockOf(e)
+				putsOff(e, claimed, pause, true)
+				noneDue(e)
+				lasts := min(pause, day)
+				within("Due", look(e, s.RunID).Start.Due, from.Add(lasts), clockOf(e).Add(lasts))
+			}
 		})},
 	{"the start that has been due for the longest time is claimed first",
 		"behind others that are tried again and again it would never have its turn", func(e *env) {
@@ -120,25 +116,23 @@ var startRules = []rule{
 			looksLike(e, s)
 			putsOff(e, s, 2*time.Hour, true)
 		}},
-	{"a start that was given up is not wanted any more",
-		"a run that cannot be started would be tried for ever", given(due("given up"), func(e *env, s row) {
-			putsOff(e, s, session.NoMoreStarts, true)
-			wants(e, s.RunID, 0)
-			noneDue(e)
-			putsOff(e, s, 0, false)
-		})},
-	{"the next attempt of a run ends its start",
-		"the run goes on, and would be started beside that", func(e *env) {
+	{"a start that was given up, or followed by the next attempt of its run, is not wanted any more",
+		"a run that cannot be started would be tried for ever, and one that goes on be started beside that", func(e *env) {
+			given := dueStart(e, "given up")
+			putsOff(e, given, session.NoMoreStarts, true)
+			wants(e, given.RunID, 0)
 			before := dueStart(e, "attached")
 			s, c := attach(e, newSession(before.RunID)), cancelOf(before.RunID)
 			c.Events[0].ID = "second cancel"
-			noneDue(e)
-			putsOff(e, before, 0, false)
-			wants(e, s.RunID, 0)
+			gone := func() {
+				noneDue(e)
+				putsOff(e, given, 0, false)
+				putsOff(e, before, 0, false)
+				wants(e, s.RunID, 0)
+			}
+			gone()
 			cancelsAs(e, s, c, session.Done)
-			wants(e, s.RunID, 0)
-			noneDue(e)
-			putsOff(e, before, 0, false)
+			gone()
 		}},
 	{"a row that cannot be read does not hold up the other starts",
 		"one row that another program wrote would keep all cancelled runs from going on", func(e *env) {
@@ -150,15 +144,6 @@ var startRules = []rule{
 			s.Start.Tries = 2
 			claimsStart(e, s)
 			noneDue(e)
-		}},
-	{"a call about starts with a done context changes nothing and returns the context's error",
-		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over", func(e *env) {
-			s := look(e, dueStart(e, "undone").RunID)
-			withDoneContexts(e, calls{
-				"ClaimStart":  func(ctx context.Context) error { return errorOf(e.Store.ClaimStart(ctx, time.Hour)) },
-				"PutOffStart": func(ctx context.Context) error { return errorOf(e.Store.PutOffStart(ctx, s, time.Hour)) },
-			})
-			looksLike(e, s)
 		}},
 }
 

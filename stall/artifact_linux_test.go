@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,9 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/converge"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -82,69 +86,39 @@ func TestEventBeforeSignal(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, tail *stall.Tail, one bool) (*fixture, *stall.Result) {
-		t.Helper()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Tail = readyLine, tail
-		cmd := command(t, "warn:oops", "print:"+ready, "stay")
-		if one {
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-		}
-		result, _ := f.stalled(cmd)
-		return f, result
+	for want, one := range map[string]bool{"oops\n": false, "oops\nready\n": true} {
+		t.Run(fmt.Sprint("is the end of standard error, and of both outputs if they are one writer: ", one), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.Terminal, f.cfg.Tail = readyLine, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { return p }}
+			cmd := command(t, "warn:oops", "print:"+ready, "stay")
+			if one {
+				cmd.Stdout = new(strings.Builder)
+				cmd.Stderr = cmd.Stdout
+			}
+			f.stalled(cmd)
+			require.Equal(t, want, f.artifact("stderr.tail.log"))
+			require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
+		})
 	}
-	same := func(p []byte) []byte { return p }
-	t.Run("is not written without Config.Tail", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, nil, false)
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
-	t.Run("is the end of standard error", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, false)
-		require.Equal(t, "oops\n", f.artifact("stderr.tail.log"))
-		require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
-	})
-	t.Run("is the end of both outputs if they are one writer", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, true)
-		require.Equal(t, "oops\nready\n", f.artifact("stderr.tail.log"))
-	})
-	t.Run("is not written if Redact panics", func(t *testing.T) {
-		t.Parallel()
-		f, result := run(t, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { panic(string(p)) }}, false)
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-		require.ErrorContains(t, result.ArtifactErr, "Redact panicked")
-		require.NotContains(t, result.ArtifactErr.Error(), "oops")
-		require.True(t, f.record().Complete)
-	})
-	t.Run("is not written if Redact ends its goroutine", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
-		f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func([]byte) []byte { runtime.Goexit(); return nil }}
-		began := time.Now()
-		result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
-		within(t, slack+slack, began)
-		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact ended its goroutine; the tail was not written")
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
-	t.Run("is not written if Redact hangs, and Run does not wait for it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal = readyLine
-		f.cfg.RecordTimeout = 2 * time.Second
-		release := make(chan struct{})
-		defer close(release)
-		f.cfg.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { <-release; return p }}
-		began := time.Now()
-		result, _ := f.stalled(command(t, "print:"+ready, "stay"))
-		within(t, slack+slack, began)
-		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact did not return")
-		require.True(t, f.record().Complete, "and nothing else is missing")
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for says, redact := range map[string]func([]byte) []byte{
+		"Tail.Redact panicked":             func(p []byte) []byte { panic(string(p)) },
+		"Tail.Redact ended its goroutine":  func([]byte) []byte { runtime.Goexit(); return nil },
+		"Tail.Redact did not return in 2s": func(p []byte) []byte { <-hang; return p },
+	} {
+		t.Run("is not written if "+says, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.Terminal, f.cfg.RecordTimeout, f.cfg.Tail = readyLine, 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
+			result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
+			require.ErrorContains(t, result.ArtifactErr, says+"; the tail was not written")
+			require.NotContains(t, result.ArtifactErr.Error(), "oops")
+			require.True(t, f.record().Complete, "and nothing else is missing")
+			require.Equal(t, []string{"event.json"}, f.artifacts())
+		})
+	}
 }
 
 // TestFullDisk checks that a full disk does not keep a command alive.
@@ -173,4 +147,111 @@ func fullDisk(root string) error {
 		return fmt.Errorf("there are artifacts: %s", result.Artifacts)
 	}
 	return nil
+}
+
+// TestFingerprints checks that the next attempt can be compared with this one, however it ended.
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	t.Run("no progress has one that is the same for all states, also beside the probe's own", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.Probe, f.cfg.FingerprintPrefix = f.probe("a"), "ci"
+		result, _ := f.stalled(command(t, "every:20ms:x"))
+		require.Len(t, result.Fingerprints(), 2)
+		require.Equal(t, "ci/stall/no-progress", result.Fingerprints()[0])
+		require.Contains(t, result.Fingerprints()[1], "ci/stall/no_progress:")
+		f.cfg.Probe.Command = childCommand(t, `print:{"fingerprints": ["k8s/crd/missing:widgets"]}`)
+		result, _ = f.stalled(command(t, "every:20ms:x"))
+		require.Equal(t, words("ci/stall/no-progress k8s/crd/missing:widgets"), result.Fingerprints())
+	})
+	t.Run("no progress has it beside as many as a probe can give", func(t *testing.T) {
+		j := stall.NewJudge(stall.Config{Probe: &stall.Probe{StallThreshold: 2}})
+		var own []string
+		for n := range 32 {
+			own = append(own, fmt.Sprintf("a/%02d", n))
+		}
+		require.Nil(t, j.Probed(stall.Look{Digest: "same", Fingerprints: own}, 0))
+		found := j.Probed(stall.Look{Digest: "same", Fingerprints: own}, 0)
+		require.Len(t, found.Fingerprints, 32)
+		require.Contains(t, found.Fingerprints, "stall/no-progress")
+	})
+	t.Run("without a trip there are none, also if there is no result", func(t *testing.T) {
+		t.Parallel()
+		tracker, err := converge.New(converge.Config{})
+		require.NoError(t, err)
+		f := newFixture(t)
+		result, _ := f.run(command(t, "exit:0"))
+		for _, result := range []*stall.Result{nil, {}, result} {
+			decision, err := tracker.Observe(result.Fingerprints())
+			require.NoError(t, err)
+			require.Equal(t, converge.Continue, decision.Advice)
+		}
+	})
+}
+
+// TestEarlierAttempt checks that the files of an earlier attempt never pass for those of this one.
+func TestEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Probe, f.cfg.AsIncomplete = f.probe("=terminal"), true
+	_, err := f.run(command(t, "stay"))
+	require.NoError(t, err)
+	all := words("decision.json event.json probe.jsonl")
+	require.ElementsMatch(t, all, f.artifacts())
+	earlier := map[string]string{}
+	for _, name := range all {
+		earlier[name] = f.artifact(name)
+	}
+	f.cfg.Probe = nil
+	folder := filepath.Join(f.cfg.Artifacts, f.cfg.Step, "_stall")
+	cmd := command(t, "exit:0")
+	result, err := f.run(cmd)
+	require.NoError(t, err)
+	require.Empty(t, result.Artifacts)
+	for _, name := range all {
+		require.False(t, exists(filepath.Join(folder, name)))
+		require.Equal(t, earlier[name], f.artifact("previous."+name))
+	}
+	_, err = f.run(command(t, "exit:0"))
+	require.NoError(t, err)
+	require.Empty(t, f.artifacts(), "they are of no use any more")
+}
+
+// TestIgnored checks that each silence that is ignored is recorded.
+func TestIgnored(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.NoOutput, f.cfg.OnStall = 200*time.Millisecond, stall.ActionIgnore
+	trips := filepath.Join(t.TempDir(), "trips")
+	f.cfg.Store = &endingStore{f.store, func() { appendLine(t, trips) }}
+	result, err := f.run(command(t,
+		"lines:"+trips+":1", "print:a", "lines:"+trips+":2", "print:b", "lines:"+trips+":3"))
+	require.NoError(t, err)
+	require.Len(t, result.Trips, 3)
+	require.Len(t, f.events(watchdog.EventWarning), 3)
+	require.Equal(t, *result.Trip, result.Trips[0])
+	require.Empty(t, result.Fingerprints(), "the command has finished")
+}
+
+// appendLine tells a child of one more event.
+func appendLine(t *testing.T, path string) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if assert.NoError(t, err) {
+		_, err = file.WriteString("\n")
+		assert.NoError(t, errors.Join(err, file.Close()))
+	}
+}
+
+// TestVolatile checks that a probe which always differs in the same field is noticed.
+func TestVolatile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var log bytes.Buffer
+	f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	f.cfg.Probe = f.probe("1,2,3,4,5,6,7,8")
+	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+	result, err := stall.Run(context.Background(), command(t, "lines:"+lines+":8"), f.cfg)
+	require.NoError(t, err)
+	require.Equal(t, []string{"state.at"}, result.Probes.Volatile)
+	require.Equal(t, 1, strings.Count(log.String(), "state.at"), log.String())
 }

@@ -6,64 +6,90 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// maxTail is the largest Bytes of a [Tail].
-const maxTail = 1 << 20
+const (
+	maxTail  = 1 << 20 // the largest Bytes of a [Tail]
+	maxSteps = 10      // of [Config].Grace
+)
 
-// check returns an error for the first field that cannot be used.
 func (c *Config) check() error {
 	if err := artifact.CheckStep(c.Step); err != nil {
 		return fmt.Errorf("%w stall config: %w", watchdog.ErrInvalid, err)
 	}
-	for _, length := range []struct {
-		field string
-		value time.Duration
-		zero  string
-	}{
-		{"NoOutput", c.NoOutput, "none"}, {"WallClock", c.WallClock, "none"},
-		{"RecordTimeout", c.RecordTimeout, watchdog.DefaultRecordTimeout.String()},
-	} {
-		if length.value < 0 {
-			return invalid("%s is %v; use a positive duration, or 0 for %s", length.field, length.value, length.zero)
-		}
-	}
 	if c.TTY && !tty.Supported {
 		return invalid("TTY is set, but a command can have the host's terminal on Linux only; leave it off")
 	}
-	return cmp.Or(checkSteps(c.Grace), c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
+	return cmp.Or(c.checkTimes(), c.checkNames(), checkSteps(c.Grace), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w stall config: %s", watchdog.ErrInvalid, fmt.Sprintf(format, args...))
 }
 
+func (c *Config) checkTimes() error {
+	return cmp.Or(
+		notNegative("NoOutput", c.NoOutput, "none"), notNegative("WallClock", c.WallClock, "none"),
+		notNegative("RecordTimeout", c.RecordTimeout, watchdog.DefaultRecordTimeout),
+	)
+}
+
+func notNegative(field string, value time.Duration, zero any) error {
+	if value < 0 {
+		return invalid("%s is %v; use a positive duration, or 0 for %v", field, value, zero)
+	}
+	return nil
+}
+
 func (c *Config) checkNames() error {
-	switch c.ActivitySource {
-	case "", ActivityAny, ActivityStdout, ActivityStderr:
-	default:
-		return invalid("ActivitySource is %q; use ActivityAny, ActivityStdout or ActivityStderr", c.ActivitySource)
-	}
-	for _, action := range []TripAction{c.OnStall, c.OnTerminal} {
-		switch action {
-		case "", ActionInterrupt, ActionFail, ActionIgnore:
-		default:
-			return invalid("there is no action %q; use ActionInterrupt, ActionFail or ActionIgnore", action)
-		}
-	}
 	if p := c.FingerprintPrefix; p != "" && (!artifact.ValidFingerprint(p) || strings.Trim(p, "/") != p) {
 		return invalid("FingerprintPrefix is %q; use letters, digits and ._:/@=+-, and no slash at either end", p)
 	}
-	for i, pattern := range c.Terminal {
-		if pattern == nil {
-			return invalid("pattern %d of Terminal is nil", i+1)
+	if i := slices.Index(c.Terminal, nil); i >= 0 {
+		return invalid("pattern %d of Terminal is nil", i+1)
+	}
+	const actions = "ActionInterrupt, ActionFail or ActionIgnore"
+	return cmp.Or(
+		oneOf("ActivitySource", c.ActivitySource, "ActivityAny, ActivityStdout or ActivityStderr",
+			ActivityAny, ActivityStdout, ActivityStderr),
+		oneOf("OnStall", c.OnStall, actions, ActionInterrupt, ActionFail, ActionIgnore),
+		oneOf("OnTerminal", c.OnTerminal, actions, ActionInterrupt, ActionFail, ActionIgnore),
+	)
+}
+
+// oneOf returns an error for a value that is neither empty nor one of those that are known by the names.
+func oneOf[T ~string](field string, value T, names string, known ...T) error {
+	if value == "" || slices.Contains(known, value) {
+		return nil
+	}
+	return invalid("%s is %q; use %s", field, value, names)
+}
+
+func checkSteps(steps []Step) error {
+	if len(steps) > maxSteps {
+		return invalid("Grace has %d steps; use at most %d", len(steps), maxSteps)
+	}
+	for i, step := range steps {
+		name, problem := signame.Name(step.Signal), signame.Unfit(step.Signal)
+		switch last := i == len(steps)-1; {
+		case step.Signal == 0:
+			return invalid("step %d of Grace has no signal; set Signal, such as to syscall.SIGTERM", i+1)
+		case problem != "":
+			return invalid("step %d of Grace is %s, which %s; use another signal, such as syscall.SIGTERM", i+1, name, problem)
+		case step.Grace < 0:
+			return invalid("step %d of Grace waits %v after %s; use a positive duration, or 0 for none", i+1, step.Grace, name)
+		case step.Signal == syscall.SIGKILL && !last:
+			return invalid("step %d of Grace is SIGKILL, after which nothing comes; make it the last one", i+1)
 		}
 	}
 	return nil
@@ -89,9 +115,6 @@ func (p *Probe) check() error {
 		return nil
 	case len(p.Command) == 0 || p.Command[0] == "":
 		return invalid("Probe.Command is empty; set it to the probe's program and its arguments")
-	case p.Interval < 0 || p.Timeout < 0:
-		return invalid("Probe.Interval is %v and Probe.Timeout is %v; use positive durations, or 0 for the defaults",
-			p.Interval, p.Timeout)
 	case p.StallThreshold < 0 || p.StallThreshold == 1:
 		return invalid("Probe.StallThreshold is %d; use at least 2, because one probe alone cannot show a lack of change, "+
 			"or 0 for %d", p.StallThreshold, DefaultStallThreshold)
@@ -99,12 +122,38 @@ func (p *Probe) check() error {
 		return invalid("Probe.ErrorThreshold is %d; use at least 1, or 0 for %d",
 			p.ErrorThreshold, DefaultProbeErrorThreshold)
 	}
-	switch p.OnError {
-	case "", ErrorIgnored, ErrorStall, ErrorTerminal:
+	return cmp.Or(
+		notNegative("Probe.Interval", p.Interval, DefaultProbeInterval),
+		notNegative("Probe.Timeout", p.Timeout, DefaultProbeTimeout),
+		oneOf("Probe.OnError", p.OnError, "ErrorIgnored, ErrorStall or ErrorTerminal",
+			ErrorIgnored, ErrorStall, ErrorTerminal),
+	)
+}
+
+func (a *AlsoEnd) check() error {
+	switch {
+	case a == nil:
 		return nil
-	default:
-		return invalid("Probe.OnError is %q; use ErrorIgnored, ErrorStall or ErrorTerminal", p.OnError)
+	case len(a.Command) == 0 || a.Command[0] == "":
+		return invalid("AlsoEnd.Command is empty; set it to the program that ends the rest and its arguments")
 	}
+	// Later would be too late: it is needed when something is stuck already.
+	if err := exec.Command(a.Command[0]).Err; err != nil { //nolint:noctx // it is only looked up
+		return invalid("AlsoEnd.Command has a program that cannot be started: %v; install it, or write its path",
+			withoutName(err))
+	}
+	return notNegative("AlsoEnd.Timeout", a.Timeout, DefaultAlsoEndTimeout)
+}
+
+// inForce is the valid config without all that watches the command if it is disabled, or the run in ctx is.
+func (c Config) inForce(ctx context.Context) Config {
+	if outer := handle.Of(ctx); outer != nil && outer.Settings().Disabled {
+		c.Disabled = true
+	}
+	if c.Disabled {
+		c.WallClock, c.NoOutput, c.Probe, c.Terminal, c.Artifacts, c.Tail = 0, 0, nil, nil, "", nil
+	}
+	return c
 }
 
 // complete returns the config with its defaults in place of zero values.
@@ -161,14 +210,6 @@ func (c *Config) neverTrips() bool {
 	return c.limit() == "" && max(c.NoOutput, c.WallClock) == 0 && (c.Store != nil || c.Artifacts != "")
 }
 
-func (c *Config) action(k TripKind) TripAction {
-	if k == KindTerminal {
-		return c.OnTerminal
-	}
-	return c.OnStall
-}
-
-// checkCommand returns an error for a command that cannot be started.
 func checkCommand(cmd *exec.Cmd) error {
 	const maxFiles = math.MaxUint8 / 2 // one message to the guard carries at most 253 descriptors on Linux
 	var problem string

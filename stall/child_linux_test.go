@@ -61,7 +61,6 @@ func init() {
 		"every":      every,
 		"number":     numberLines,
 		"flood":      flood,
-		"keep":       keep,
 		"unmark":     unmark,
 		"copy":       copyOnInterrupt,
 		"touch":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -77,9 +76,6 @@ func init() {
 		"memory":     memory,
 		"idle":       idleRuns,
 		"stuck":      stuck,
-		"elsewhere":  workElsewhere,
-		"ask":        ask,
-		"pipes":      pipes,
 		"restricted": restricted,
 		"unkillable": unkillable,
 		"bare":       bare,
@@ -152,15 +148,6 @@ func flood(argument string) error {
 		}
 	}
 	return nil
-}
-
-// keep:FILE appends to a file of its own forever.
-func keep(path string) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	for ; err == nil; time.Sleep(10 * time.Millisecond) {
-		_, err = file.WriteString("kept\n")
-	}
-	return err
 }
 
 // unmark changes the limit by which its guard tells whose this process is.
@@ -275,8 +262,6 @@ func count(argument string) error {
 		os.Exit(3)
 	case word == "hang":
 		time.Sleep(time.Hour)
-	case word == "long":
-		word = strings.Repeat(" ", 64<<10) + "{}"
 	case word == "text":
 		word = "all is well"
 	case strings.HasPrefix(word, "="): // a class
@@ -299,18 +284,4 @@ func awaitLines(argument string) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// pipes prints to descriptor 3 whether standard output and standard error are the same.
-func pipes(string) error {
-	out, err := os.Stdout.Stat()
-	if err != nil {
-		return err
-	}
-	errs, err := os.Stderr.Stat()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(os.NewFile(3, "answer"), os.SameFile(out, errs))
-	return err
 }

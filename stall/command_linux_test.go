@@ -2,11 +2,14 @@ package stall_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,147 +141,10 @@ func TestConversation(t *testing.T) {
 		_, err := c.Wait()
 		require.NoError(t, err)
 	})
-	t.Run("what the host left open is closed at the end", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		c := f.talk(t.Context(), command(t))
-		_, err := c.Wait()
-		require.NoError(t, err)
-		_, err = c.in.Write([]byte("x"))
-		require.ErrorIs(t, err, syscall.EPIPE)
-		require.NoError(t, c.in.Close())
-	})
-}
-
-// TestTripWhileTalking checks that the command is watched before anybody waits for it.
-func TestTripWhileTalking(t *testing.T) {
-	t.Parallel()
-	for _, p := range stallCases(t) {
-		t.Run("by "+string(p.kind), func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			p.prepare(&f.cfg)
-			f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(text []byte) []byte { return text }}
-			c := f.talk(t.Context(), command(t, "warn:last words", "print:"+ready, "echo"))
-			require.Equal(t, ready+"\n", all(t, c.out), "Read returns because the command was ended")
-			writeUntilError(t, c.in)
-			result, err := c.Wait()
-			require.ErrorIs(t, err, p.code)
-			require.Equal(t, syscall.SIGINT, result.EndedBy)
-			require.Equal(t, "last words\n", f.artifact("stderr.tail.log"))
-		})
-	}
-	t.Run("by the run around it", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		w, ctx := outerRun(t, &watchdog.Memory{}, watchdog.Budget{}, false)
-		c := f.talk(ctx, command(t, "print:"+ready, "echo"))
-		out := bufio.NewReader(c.out)
-		_, err := out.ReadString('\n')
-		require.NoError(t, err)
-		_, err = w.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
-		require.NoError(t, err)
-		require.Empty(t, all(t, out))
-		_, err = c.Wait()
-		require.ErrorIs(t, err, watchdog.OscillationDetected)
-	})
-}
-
-// TestPipesEnd checks that the pipes end with the command's tree, whatever ends it and whoever holds them.
-func TestPipesEnd(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		steps  []string
-		change func(*stall.Config)
-		cancel bool
-		is     error
-	}{
-		{name: "when the command exits", steps: words("print:" + ready)},
-		{
-			name: "when it trips", steps: words("print:" + ready + " stay"), is: watchdog.CommandTerminal,
-			change: func(c *stall.Config) { c.Terminal = readyLine },
-		},
-		{
-			name: "when it uses up its time", steps: words("print:" + ready + " stay"), is: watchdog.WallClockExceeded,
-			change: func(c *stall.Config) { c.WallClock = 2 * time.Second },
-		},
-		{name: "with its context", steps: words("print:" + ready + " stay"), cancel: true, is: context.Canceled},
-		{name: "though a daemon holds them", steps: words("print:" + ready + " heir:stay")},
-		{
-			name: "though a daemon holds them and is kept", steps: words("print:" + ready + " heir:stay"),
-			change: func(c *stall.Config) { c.KeepBackground = true },
-		},
-		{
-			name: "though a daemon holds them and ignores signals", cancel: true, is: context.Canceled,
-			steps: words("print:" + ready + " heir:ignore:INT,TERM;stay stay"),
-			change: func(c *stall.Config) {
-				c.Grace = graces(50*time.Millisecond, 50*time.Millisecond)
-			},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			if c.change != nil {
-				c.change(&f.cfg)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			cmd := command(t, c.steps...)
-			t.Cleanup(func() { endAll(tokenOf(cmd)) }) // runs before the check that nothing is left
-			talk := f.talk(ctx, cmd)
-			out := bufio.NewReader(talk.out)
-			line, err := out.ReadString('\n')
-			require.NoError(t, err)
-			require.Equal(t, ready+"\n", line)
-			if c.cancel {
-				cancel()
-			}
-			writeUntilError(t, talk.in)
-			require.Empty(t, all(t, out))
-			require.Empty(t, all(t, talk.errs))
-			result, err := talk.Wait()
-			require.ErrorIs(t, err, c.is)
-			require.NoError(t, result.OutputErr)
-		})
-	}
-}
-
-// writeUntilError writes to a command that does not read, until it has ended.
-func writeUntilError(tb testing.TB, to io.Writer) {
-	tb.Helper()
-	block := make([]byte, 1<<20)
-	for {
-		if _, err := to.Write(block); err != nil {
-			require.ErrorIs(tb, err, syscall.EPIPE)
-			return
-		}
-	}
-}
-
-func endAll(token string) {
-	for _, pid := range processesWith(token) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	for len(processesWith(token)) > 0 {
-		time.Sleep(time.Millisecond)
-	}
 }
 
 func TestHostDoesNotRead(t *testing.T) {
 	t.Parallel()
-	t.Run("Wait returns, and all output can be read after it", func(t *testing.T) {
-		t.Parallel()
-		const size = 120_000 // more than one pipe holds, less than the command's and the host's together
-		f := newFixture(t)
-		c := f.talk(t.Context(), command(t, "warn:text", "flood:"+strconv.Itoa(size)))
-		result, err := c.Wait()
-		require.NoError(t, err)
-		require.NoError(t, result.OutputErr)
-		require.Len(t, all(t, c.out), size)
-		require.Equal(t, "text\n", all(t, c.errs))
-	})
 	t.Run("the command waits, which is no silence, and what it wrote can be read after its end", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -319,21 +185,6 @@ func TestHostDoesNotRead(t *testing.T) {
 		require.Equal(t, -1, exit.ExitCode())
 		require.Error(t, result.OutputErr)
 	})
-	t.Run("a Close ends a Read that waits", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		c := f.talk(t.Context(), command(t, "echo"))
-		read := make(chan error)
-		go func() {
-			_, err := c.out.Read(make([]byte, 1))
-			read <- err
-		}()
-		require.NoError(t, c.out.Close())
-		require.ErrorIs(t, <-read, os.ErrClosed)
-		require.NoError(t, c.in.Close())
-		_, err := c.Wait()
-		require.NoError(t, err)
-	})
 }
 
 // TestNeverWaited leaves a command alone. That no goroutine is left is checked at the end of all tests.
@@ -347,12 +198,18 @@ func TestNeverWaited(t *testing.T) {
 	eventually(t, "its artifacts are complete", func() bool { return f.record().Complete })
 }
 
+// TestStartFails checks that pipes end also if the command cannot be started, or is refused before anything is opened
+// for it.
 func TestStartFails(t *testing.T) {
 	before := descriptors(t)
-	f := newFixture(t)
-	for range 20 {
-		c := f.newConversation(exec.Command("/no/such/program"))
-		require.ErrorIs(t, c.Start(t.Context()), os.ErrNotExist)
+	for n := range 20 {
+		f := newFixture(t)
+		path, is := "/no/such/program", os.ErrNotExist
+		if n%2 == 0 {
+			f.cfg.Store, f.cfg.NoOutput, path, is = nil, longTime, "true", watchdog.ErrInvalid
+		}
+		c := f.newConversation(exec.Command(path))
+		require.ErrorIs(t, c.Start(t.Context()), is)
 		require.Empty(t, all(t, c.out))
 		require.Empty(t, all(t, c.errs))
 		_, err := c.in.Write([]byte("x"))
@@ -365,54 +222,229 @@ func TestStartFails(t *testing.T) {
 	require.Less(t, descriptors(t), before+8)
 }
 
-// TestStartRefused checks that pipes end also if the command is refused before anything is opened for it.
-func TestStartRefused(t *testing.T) {
-	f := newFixture(t)
-	f.cfg.Store, f.cfg.NoOutput = nil, longTime
-	c := f.newConversation(exec.Command("true"))
-	require.ErrorIs(t, c.Start(t.Context()), watchdog.ErrInvalid)
-	require.Empty(t, all(t, c.out))
-	_, err := c.in.Write([]byte("x"))
-	require.ErrorIs(t, err, syscall.EPIPE)
-}
-
-// TestPipesClosed checks that commands leave no descriptors open, also if the host never closes a pipe.
-func TestPipesClosed(t *testing.T) {
+// TestDescriptors checks that commands leave no descriptors open, of pipes that the host never closes or of files that
+// are watched.
+func TestDescriptors(t *testing.T) {
 	before := descriptors(t)
 	for range 12 {
 		f := newFixture(t)
+		f.cfg.NoOutput = longTime
 		_, err := f.talk(t.Context(), command(t, "print:x")).Wait()
 		require.NoError(t, err)
+		cmd := command(t)
+		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		require.NoError(t, err)
+		cmd.Stdout = file
+		_, err = f.run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
 	}
 	require.Less(t, descriptors(t), before+8)
 }
 
-// TestConcurrentCalls calls all methods of a command and its pipes at once.
-func TestConcurrentCalls(t *testing.T) {
+// TestWrappedPipe checks that Wait waits for no reader if the host put a writer around the command's pipe.
+func TestWrappedPipe(t *testing.T) {
+	t.Parallel()
+	const size = 120_000 // more than a pipe holds while the command runs
+	f := newFixture(t)
+	cmd := command(t, "flood:120000")
+	c, err := stall.NewCommand(cmd, f.cfg)
+	require.NoError(t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	var log bytes.Buffer
+	cmd.Stdout = io.MultiWriter(&log, cmd.Stdout)
+	require.NoError(t, c.Start(t.Context()))
+	result, err := c.Wait()
+	require.NoError(t, err)
+	require.NoError(t, result.OutputErr)
+	require.Len(t, all(t, out), size)
+	require.Equal(t, size, log.Len())
+}
+
+// TestPipeOfAnotherCommand checks that one command cannot end the pipes of another.
+func TestPipeOfAnotherCommand(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	c := f.talk(t.Context(), command(t, "answer"))
-	var calls sync.WaitGroup
-	for range 4 {
-		calls.Go(func() {
-			result, err := c.Wait()
-			assert.NoError(t, err)
-			assert.True(t, result.Finished)
-		})
-		calls.Go(func() { assert.Positive(t, c.Pid()) })
-		calls.Go(func() { assert.Error(t, c.Start(t.Context())) })
-		calls.Go(func() {
-			_, err := c.StdoutPipe()
-			assert.Error(t, err)
-		})
-		calls.Go(func() { _, _ = io.Copy(io.Discard, c.out) })
-		calls.Go(func() { _, _ = io.Copy(io.Discard, c.errs) })
-		calls.Go(func() {
-			for range 100 {
-				_, _ = io.WriteString(c.in, "line\n")
+	cmd := command(t, "answer")
+	c := f.newConversation(cmd)
+	other := *cmd
+	_, err := stall.Run(t.Context(), &other, f.cfg)
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	require.ErrorContains(t, err, "Stdin is a pipe of another Command; make an exec.Cmd for each")
+	require.NoError(t, c.Start(t.Context()))
+	_, err = io.WriteString(c.in, "hello\n")
+	require.NoError(t, err)
+	require.NoError(t, c.in.Close())
+	require.Equal(t, "you said hello\n", all(t, c.out))
+	_, err = c.Wait()
+	require.NoError(t, err)
+}
+
+// TestBareHost checks that a write to a command that has ended does not end a host without standard streams.
+func TestBareHost(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"bare:", "feed:"} {
+		path := filepath.Join(t.TempDir(), "result")
+		require.NoError(t, command(t, step+path).Run())
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "true", string(text))
+	}
+}
+
+// bare:FILE closes its standard streams, writes to a command that has ended, and writes to the file whether an error
+// said so.
+func bare(path string) error {
+	if err := closeStandard(); err != nil {
+		return err
+	}
+	c, err := stall.NewCommand(exec.Command("true"), stall.Config{Step: "step", Logger: discard})
+	if err != nil {
+		return err
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(context.Background()); err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = in.Write(make([]byte, 1<<20))
+	}
+	_, failed := c.Wait()
+	return os.WriteFile(path, fmt.Append(nil, errors.Is(err, syscall.EPIPE) && failed == nil), 0o600)
+}
+
+// feed:FILE is the same for an input that is a reader.
+func feed(path string) error {
+	if err := closeStandard(); err != nil {
+		return err
+	}
+	cmd := exec.Command("true")
+	r, w := io.Pipe()
+	cmd.Stdin = r
+	_, failed := stall.Run(context.Background(), cmd, stall.Config{Step: "step", Logger: discard})
+	_, _ = w.Write([]byte("x"))        // what copies it finds that the command has ended
+	time.Sleep(200 * time.Millisecond) // nothing tells when, but SIGPIPE
+	return os.WriteFile(path, fmt.Append(nil, failed == nil), 0o600)
+}
+
+func closeStandard() error {
+	return errors.Join(os.Stdin.Close(), os.Stdout.Close(), os.Stderr.Close())
+}
+
+// TestMisuse makes each call of a command that is out of order.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	stdin := func(c *stall.Command) error { _, err := c.StdinPipe(); return err }
+	stdout := func(c *stall.Command) error { _, err := c.StdoutPipe(); return err }
+	stderr := func(c *stall.Command) error { _, err := c.StderrPipe(); return err }
+	wait := func(c *stall.Command) error { _, err := c.Wait(); return err }
+	start := func(c *stall.Command) error { return c.Start(t.Context()) }
+	send := func(c *stall.Command) error { return c.Signal(syscall.SIGTERM) }
+	list := func(c *stall.Command) error { _, err := c.Processes(); return err }
+	type calls []func(*stall.Command) error
+	for _, c := range []struct {
+		name   string
+		before calls
+		call   func(*stall.Command) error
+		says   string
+	}{
+		{"Wait before Start", nil, wait, "Wait was called, but it is not started; call Wait"},
+		{"Signal before Start", nil, send, "Signal was called, but it is not started; call Signal"},
+		{"Kill before Start", nil, (*stall.Command).Kill, "Kill was called, but it is not started; call Kill after Start"},
+		{"Processes before Start", nil, list, "Processes was called, but it is not started"},
+		{"Start twice", calls{start}, start, "Start was called already; make a new"},
+		{"a pipe to standard input after Start", calls{start}, stdin, "StdinPipe was called after Start; call it before"},
+		{"a pipe from standard output after Start", calls{start}, stdout, "StdoutPipe was called after Start"},
+		{"a pipe from standard error after Start", calls{start}, stderr, "StderrPipe was called after Start"},
+		{"a pipe to standard input twice", calls{stdin}, stdin, "Stdin is set already; leave it nil and call StdinPipe once"},
+		{"a pipe from standard output twice", calls{stdout}, stdout, "Stdout is set already; leave it nil and call StdoutPipe"},
+		{"a pipe from standard error twice", calls{stderr}, stderr, "Stderr is set already; leave it nil and call StderrPipe"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			made, err := stall.NewCommand(command(t), newFixture(t).cfg)
+			require.NoError(t, err)
+			for _, call := range c.before {
+				require.NoError(t, call(made))
 			}
-			_ = c.in.Close()
+			err = c.call(made)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, c.says)
+			require.True(t, strings.HasPrefix(err.Error(), "run step step: "), err)
+			if made.Pid() != 0 {
+				_, err = made.Wait()
+				require.NoError(t, err)
+			}
 		})
 	}
-	calls.Wait()
+	t.Run("a pipe in place of a writer", func(t *testing.T) {
+		cmd := command(t)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), io.Discard, io.Discard
+		made, err := stall.NewCommand(cmd, newFixture(t).cfg)
+		require.NoError(t, err)
+		for _, call := range []func(*stall.Command) error{stdin, stdout, stderr} {
+			require.ErrorIs(t, call(made), watchdog.ErrInvalid)
+		}
+	})
+	t.Run("a command that NewCommand did not make", func(t *testing.T) {
+		for _, call := range []func(*stall.Command) error{stdin, stdout, stderr, start, wait, send, list, (*stall.Command).Kill} {
+			err := call(&stall.Command{})
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "NewCommand")
+		}
+		require.Zero(t, new(stall.Command).Pid())
+	})
+	t.Run("a config or a command that cannot be used", func(t *testing.T) {
+		_, err := stall.NewCommand(exec.Command("true"), stall.Config{})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		_, err = stall.NewCommand(nil, stall.Config{Step: "step"})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
+}
+
+// TestExecPipes checks that a pipe of package exec is refused wherever it was made, and that it holds nothing open then.
+func TestExecPipes(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*exec.Cmd) (io.Closer, error){
+		"StdinPipe":  func(cmd *exec.Cmd) (io.Closer, error) { return cmd.StdinPipe() },
+		"StdoutPipe": func(cmd *exec.Cmd) (io.Closer, error) { return cmd.StdoutPipe() },
+		"StderrPipe": func(cmd *exec.Cmd) (io.Closer, error) { return cmd.StderrPipe() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			var pipe io.Closer
+			refused := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd {
+				var err error
+				pipe, err = open(cmd)
+				require.NoError(t, err)
+				return cmd
+			})
+			require.ErrorIs(t, refused, watchdog.ErrInvalid)
+			require.ErrorContains(t, refused, "make a stall.Command with NewCommand, and use the methods with these names")
+			require.ErrorIs(t, pipe.Close(), os.ErrClosed)
+		})
+	}
+	t.Run("after NewCommand", func(t *testing.T) {
+		cmd := command(t)
+		c, err := stall.NewCommand(cmd, newFixture(t).cfg)
+		require.NoError(t, err)
+		_, err = cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Start(t.Context()), watchdog.ErrInvalid)
+	})
+	t.Run("pipes of the host's own are not", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer r.Close()
+		cmd := command(t, "print:"+ready)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = r, w, w
+		_, err = newFixture(t).run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		require.Equal(t, ready+"\n", all(t, r))
+	})
 }

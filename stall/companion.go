@@ -72,7 +72,7 @@ func endWhole(ctx context.Context, tree *proctree.Tree) (timedOut bool) {
 	select {
 	case <-tree.Exited():
 	case <-ctx.Done():
-		timedOut = !exited(tree)
+		timedOut = !isClosed(tree.Exited())
 	}
 	_ = tree.Kill()
 	awaitKilled(tree)

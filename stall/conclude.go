@@ -48,19 +48,17 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	s.report.complete(s)
 }
 
-// recordStatus copies how the command ended to the result.
 func (s *sentinel) recordStatus() {
 	status := s.tree.Status()
 	s.result.ExitCode, s.result.Signal = status.ExitCode, status.Signal
 	s.result.User, s.result.System, s.result.MaxRSS = status.User, status.System, status.MaxRSS
 	s.result.Elapsed = time.Since(s.began)
-	if !gone(s.tree) {
+	if !isClosed(s.tree.Gone()) {
 		s.result.Survivors, _ = s.tree.Survivors()
 	}
 }
 
-// survived reports whether processes of the command may be alive.
-func (s *sentinel) survived() bool { return !gone(s.tree) || len(s.result.Survivors) > 0 }
+func (s *sentinel) survived() bool { return !isClosed(s.tree.Gone()) || len(s.result.Survivors) > 0 }
 
 // recordSurvivors puts on record what could not be ended: the cancel was recorded before the first signal, and cannot
 // say it.
@@ -80,7 +78,7 @@ func (s *sentinel) recordSurvivors() {
 // around it, because hosts assert its type.
 func (s *sentinel) verdict(cause error) error {
 	var exit error
-	if exited(s.tree) {
+	if isClosed(s.tree.Exited()) {
 		exit = exitError(s.tree.Status())
 	}
 	switch {
@@ -93,8 +91,8 @@ func (s *sentinel) verdict(cause error) error {
 	case exit != nil:
 		cause = &ended{cause, exit}
 	}
-	if err := s.result.alsoEndErr(); err != nil {
-		cause = errors.Join(cause, err)
+	if also := s.result.AlsoEnded; also != nil && also.Err != nil {
+		cause = errors.Join(cause, also.Err)
 	}
 	if s.survived() {
 		cause = errors.Join(cause, survivorsError(s.result.Survivors))

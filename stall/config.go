@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -149,4 +150,91 @@ type Tail struct {
 	// Redact removes secrets from the text before it is written. It is required; package redact, a module of its own,
 	// has one. If it panics, or does not return within the record timeout, the tail is not written.
 	Redact func([]byte) []byte
+}
+
+// The times after the first two signals, where [Config].Grace is empty.
+const (
+	DefaultInterruptGrace = 10 * time.Second
+	DefaultTerminateGrace = 20 * time.Second
+)
+
+// A Step is a signal on the way to the end of a command, and how long the command has after it.
+type Step struct {
+	Signal syscall.Signal
+	// Grace is how long to wait for the end of all processes before the next step. Zero means not at all.
+	Grace time.Duration
+}
+
+// The defaults of a [Probe].
+const (
+	DefaultProbeInterval       = 30 * time.Second
+	DefaultProbeTimeout        = 5 * time.Second
+	DefaultStallThreshold      = 3
+	DefaultProbeErrorThreshold = 3
+)
+
+// A ProbeError says what it means if a probe cannot observe. It is a setting, not an error.
+type ProbeError string
+
+// The meanings. The zero value means ErrorIgnored.
+const (
+	// ErrorIgnored means nothing: the command goes on.
+	ErrorIgnored ProbeError = "ignore"
+	// ErrorStall means that the command makes no progress.
+	ErrorStall ProbeError = "stall"
+	// ErrorTerminal means that the command cannot succeed.
+	ErrorTerminal ProbeError = "terminal"
+)
+
+// A Probe is a second command that [Run] executes again and again to see whether the first one makes progress. Each
+// time it prints one JSON object of at most 64 KiB: see the package comment.
+type Probe struct {
+	// Command is the probe's program and its arguments. No shell is involved. The probe runs in the command's folder and
+	// environment. On Linux it may do what the host may at that moment, and cannot be started, with the Why "start", if
+	// that is more than what the thread that started the command could.
+	Command []string
+	// Interval is the time from the start of one probe to the start of the next. The first one runs at once.
+	// Zero means [DefaultProbeInterval].
+	Interval time.Duration
+	// Timeout is how long one probe may take. Zero means [DefaultProbeTimeout].
+	Timeout time.Duration
+	// StallThreshold is how many probes in a row must see the same for a trip. It is at least 2.
+	// Zero means [DefaultStallThreshold].
+	StallThreshold int
+	// AnyExit accepts the output of a probe whose exit status is not 0. Without it such a probe is blind.
+	AnyExit bool
+	// OnError says what ErrorThreshold blind probes in a row mean. Zero means ErrorIgnored.
+	OnError ProbeError
+	// ErrorThreshold is how many blind probes in a row OnError needs. Zero means [DefaultProbeErrorThreshold].
+	ErrorThreshold int
+	// Publish writes the probe's reasons and summary to the artifacts. Its fingerprints are always written.
+	Publish bool
+}
+
+// DefaultAlsoEndTimeout is the default of [AlsoEnd].Timeout.
+const DefaultAlsoEndTimeout = 10 * time.Second
+
+// An AlsoEnd is a command that ends what the guarded command has running elsewhere. What a daemon starts on its behalf
+// is not one of its descendants, and no signal of [Run] reaches it: the processes of docker exec, of a pod, of ssh, of
+// systemd-run, or of a server behind a socket.
+//
+// Run executes it once, after it has ended the command and all that descends from it: after a trip, the end of ctx or
+// of the run around the command, a wall clock, or a [Command.Kill]. So a client mostly had its grace to end its work
+// itself, and AlsoEnd should succeed if there is nothing left to end. Run also executes it if processes survived, or if
+// it lost sight of the command. It belongs to the ending and not to the watching: [Config].Disabled does not switch it
+// off.
+//
+// Run does not execute it for a command that exited by itself or was never started. If the host dies, by SIGKILL or
+// otherwise, nobody does. Work that a daemon begins only after AlsoEnd has looked is not ended.
+//
+// It is a process tree of its own, of which nothing is left when Run returns. Its standard input is empty. Its output
+// is dropped, and like its arguments and its environment it is recorded nowhere.
+type AlsoEnd struct {
+	// Command is the program and its arguments. No shell is involved. It runs in the guarded command's folder and
+	// environment, so that a token in that can name what to end. A program that is not in the host's PATH is an error
+	// before the guarded command starts. On Linux it may do what the host may at that moment, and cannot be started if
+	// that is more than what the thread that started the command could.
+	Command []string
+	// Timeout is how long it may take; then it is ended with SIGKILL. Zero means [DefaultAlsoEndTimeout].
+	Timeout time.Duration
 }

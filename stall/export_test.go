@@ -1,6 +1,8 @@
 package stall
 
 import (
+	"fmt"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -39,7 +41,7 @@ func found(f *finding) *Found {
 	if f == nil {
 		return nil
 	}
-	return &Found{f.kind, f.code(), f.reason, f.summary, f.fingerprints, f.reasons, f.used, f.allowed}
+	return &Found{f.kind, codes[f.kind], f.reason, f.summary, f.fingerprints, f.reasons, f.used, f.allowed}
 }
 
 // Silence judges the command's output.
@@ -60,7 +62,7 @@ type Look struct {
 // Probed judges the result of a probe.
 func (j *Judge) Probed(l Look, now time.Duration) *Found {
 	r := probeResult{blind: probe.Blind(l.Blind), Observation: probe.Observation{
-		Class: verdict.Class(l.Class), Digest: l.Digest, Fingerprints: l.Fingerprints,
+		Class: verdict.Class(l.Class), Digest: fmt.Sprintf("%12s", l.Digest), Fingerprints: l.Fingerprints,
 		Reasons: []string{"reason"}, Summary: "summary",
 	}}
 	f, _ := j.probed(r, now)
@@ -81,6 +83,32 @@ func (p OutputPipe) End() { p.end() }
 
 // Finish says that nothing more will be written.
 func (p OutputPipe) Finish() { p.finish() }
+
+// A Matcher finds the terminal patterns in one output.
+type Matcher struct{ *matcher }
+
+// NewMatcher makes a matcher. It calls found with the index of a pattern.
+func NewMatcher(patterns []*regexp.Regexp, found func(int)) Matcher {
+	return Matcher{newMatcher(patterns, found)}
+}
+
+// Look takes the next piece of output.
+func (m Matcher) Look(p []byte) { m.look(p) }
+
+// End matches the last line.
+func (m Matcher) End() { m.end() }
+
+// A TailBuffer keeps the end of an output.
+type TailBuffer struct{ *tailBuffer }
+
+// NewTail makes a buffer that keeps n bytes.
+func NewTail(n int) TailBuffer { return TailBuffer{newTail(n)} }
+
+// Look takes the next piece of output.
+func (b TailBuffer) Look(p []byte) { b.look(p) }
+
+// Bytes returns what is kept.
+func (b TailBuffer) Bytes() []byte { return b.bytes() }
 
 // ExitErrorWithoutState is the exit error of a command where no os.ProcessState can be made.
 func ExitErrorWithoutState(code int, by syscall.Signal) error {

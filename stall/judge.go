@@ -45,16 +45,10 @@ type finding struct {
 	used, allowed time.Duration
 }
 
-// code returns the stop code for the finding.
-func (f *finding) code() watchdog.StopReason {
-	switch f.kind {
-	case KindNoOutput:
-		return watchdog.CommandNoOutput
-	case KindNoProgress:
-		return watchdog.CommandNoProgress
-	default:
-		return watchdog.CommandTerminal
-	}
+// codes are the stop codes for the kinds of a finding.
+var codes = map[TripKind]watchdog.StopReason{
+	KindNoOutput: watchdog.CommandNoOutput, KindNoProgress: watchdog.CommandNoProgress,
+	KindTerminal: watchdog.CommandTerminal,
 }
 
 // silence judges the command's output: last is when the last output came, or 0 if none ever did, and blocked says
@@ -125,7 +119,7 @@ func (j *judge) pattern(n int) *finding {
 // equal or blind.
 func (j *judge) probed(r probeResult, now time.Duration) (*finding, verdict.SeriesVerdict) {
 	p := j.cfg.Probe
-	limits := verdict.SeriesLimits{Same: p.StallThreshold, Blind: p.ErrorThreshold, OnBlind: onBlind(p.OnError)}
+	limits := verdict.SeriesLimits{Same: p.StallThreshold, Blind: p.ErrorThreshold, OnBlind: onBlind[p.OnError]}
 	v := j.series.Observe(limits, verdict.Observation{Class: r.Class, Digest: r.Digest, Blind: r.blind != ""})
 	if v.Trip == "" {
 		return nil, v
@@ -153,7 +147,10 @@ func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 	var fingerprint string
 	switch {
 	case v.FromBlind:
-		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), r.blind)
+		f.reason = fmt.Sprintf("%d probes in a row saw nothing: %v", v.Blind, r.blind)
+		if v.Blind == 1 {
+			f.reason = fmt.Sprintf("the probe saw nothing: %v", r.blind)
+		}
 		fingerprint = artifact.BlindFingerprint(string(r.blind))
 	case f.kind == KindTerminal:
 		f.reason = "the probe says that the state is terminal"
@@ -172,20 +169,5 @@ func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 	}
 }
 
-func inARow(probes int) string {
-	if probes == 1 {
-		return "the probe"
-	}
-	return fmt.Sprintf("%d probes in a row", probes)
-}
-
-func onBlind(e ProbeError) verdict.Trip {
-	switch e {
-	case ErrorStall:
-		return verdict.TripNoProgress
-	case ErrorTerminal:
-		return verdict.TripTerminal
-	default:
-		return ""
-	}
-}
+// onBlind says what blind probes mean. Otherwise they mean nothing.
+var onBlind = map[ProbeError]verdict.Trip{ErrorStall: verdict.TripNoProgress, ErrorTerminal: verdict.TripTerminal}

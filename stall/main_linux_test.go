@@ -246,7 +246,7 @@ func within(tb testing.TB, most time.Duration, began time.Time) {
 // eventually waits for another process to do something.
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	require.Eventually(tb, done, longTime, 5*time.Millisecond, what)
+	require.Eventually(tb, done, longTime, 20*time.Millisecond, what)
 }
 
 func exists(path string) bool {

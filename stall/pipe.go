@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -75,14 +76,10 @@ func (p *outputPipe) Read(b []byte) (int, error) {
 
 // Close drops what was not read, and what is still to come.
 func (p *outputPipe) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed, p.held = true, bytes.Buffer{}
-	p.changed.Broadcast()
+	p.change(func() { p.closed, p.held = true, bytes.Buffer{} })
 	return nil
 }
 
-// write waits for room, until the command has ended.
 func (p *outputPipe) write(b []byte) (written int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,19 +110,14 @@ func (p *outputPipe) room() int {
 	return max(pipeSize-p.held.Len(), 0)
 }
 
-// end says that the command has ended.
-func (p *outputPipe) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = true
-	p.changed.Broadcast()
-}
+func (p *outputPipe) end()    { p.change(func() { p.last = true }) }
+func (p *outputPipe) finish() { p.change(func() { p.finished = true }) }
 
-// finish says that nothing more will be written.
-func (p *outputPipe) finish() {
+// change changes the pipe, and has those who wait look at it again.
+func (p *outputPipe) change(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finished = true
+	do()
 	p.changed.Broadcast()
 }
 
@@ -140,9 +132,8 @@ func (w outputWriter) Write(b []byte) (int, error) { return w.pipe.write(b) }
 // itself. All methods are safe for concurrent use.
 type inputPipe struct {
 	child, own *os.File
-	closing    sync.Once
-	err        error       // of closing
-	ended      atomic.Bool // the command has
+	close      func() error // of own, once
+	ended      atomic.Bool  // the command has
 }
 
 func newInputPipe() (*inputPipe, error) {
@@ -150,7 +141,7 @@ func newInputPipe() (*inputPipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &inputPipe{child: r, own: w}, nil
+	return &inputPipe{child: r, own: w, close: sync.OnceValue(w.Close)}, nil
 }
 
 // openPipe makes a pipe that the host can write to without being ended by SIGPIPE. That is what an os.File does if it
@@ -165,7 +156,6 @@ func openPipe() (r, w *os.File, err error) {
 	return openPipe()
 }
 
-// isStandard reports whether a file has a descriptor of the standard streams.
 func isStandard(f *os.File) (is bool) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -185,10 +175,7 @@ func (p *inputPipe) Write(b []byte) (int, error) {
 }
 
 // Close gives the command the end of its input.
-func (p *inputPipe) Close() error {
-	p.closing.Do(func() { p.err = p.own.Close() })
-	return p.err
-}
+func (p *inputPipe) Close() error { return p.close() }
 
 func (p *inputPipe) end() { p.finish() }
 
@@ -204,3 +191,35 @@ type inputReader struct{ pipe *inputPipe }
 
 // Read implements [io.Reader]. The command does not use it: it gets the file itself.
 func (r inputReader) Read(b []byte) (int, error) { return r.pipe.child.Read(b) }
+
+// errNotStarted keeps a copy of a command from being started.
+var errNotStarted = errors.New("not started")
+
+// hasExecPipes reports whether a method of [exec.Cmd] made a pipe for the command. Only package exec can close what
+// such a pipe needs closed, in its Start and Wait, which are never called here.
+//
+// A file does not tell who made it, but package exec closes its own when a start fails. So a copy of the command fails
+// to start. If the files were the host's, nothing was done; else they are of no use to it any more.
+func hasExecPipes(cmd *exec.Cmd) bool {
+	pipes := openPipes(cmd)
+	if len(pipes) == 0 {
+		return false
+	}
+	failing := *cmd
+	failing.Err = errNotStarted
+	_ = failing.Start() // returns Err
+	return len(openPipes(cmd)) < len(pipes)
+}
+
+func openPipes(cmd *exec.Cmd) (pipes []*os.File) {
+	for _, stream := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
+		f, ok := stream.(*os.File)
+		if !ok || f == nil {
+			continue
+		}
+		if is, err := f.Stat(); err == nil && is.Mode()&os.ModeNamedPipe != 0 {
+			pipes = append(pipes, f)
+		}
+	}
+	return pipes
+}

@@ -1,49 +1,122 @@
 package stall
 
-import "time"
+import (
+	"context"
+	"slices"
+	"time"
 
-// The defaults of a [Probe].
-const (
-	DefaultProbeInterval       = 30 * time.Second
-	DefaultProbeTimeout        = 5 * time.Second
-	DefaultStallThreshold      = 3
-	DefaultProbeErrorThreshold = 3
+	"github.com/seed62658d38/watchdog/internal/relay"
+	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// A ProbeError says what it means if a probe cannot observe. It is a setting, not an error.
-type ProbeError string
+// A prober runs the probes of one command, one at a time.
+type prober struct {
+	companion
+	cfg     *Probe
+	began   time.Time
+	results chan probeResult
+}
 
-// The meanings. The zero value means ErrorIgnored.
-const (
-	// ErrorIgnored means nothing: the command goes on.
-	ErrorIgnored ProbeError = "ignore"
-	// ErrorStall means that the command makes no progress.
-	ErrorStall ProbeError = "stall"
-	// ErrorTerminal means that the command cannot succeed.
-	ErrorTerminal ProbeError = "terminal"
-)
+// A probeResult is what one probe reported.
+type probeResult struct {
+	probe.Observation
+	blind  probe.Blind
+	output []byte
+	began  time.Duration
+	took   time.Duration
+	exit   *int
+}
 
-// A Probe is a second command that [Run] executes again and again to see whether the first one makes progress. Each
-// time it prints one JSON object of at most 64 KiB: see the package comment.
-type Probe struct {
-	// Command is the probe's program and its arguments. No shell is involved. The probe runs in the command's folder and
-	// environment. On Linux it may do what the host may at that moment, and cannot be started, with the Why "start", if
-	// that is more than what the thread that started the command could.
-	Command []string
-	// Interval is the time from the start of one probe to the start of the next. The first one runs at once.
-	// Zero means [DefaultProbeInterval].
-	Interval time.Duration
-	// Timeout is how long one probe may take. Zero means [DefaultProbeTimeout].
-	Timeout time.Duration
-	// StallThreshold is how many probes in a row must see the same for a trip. It is at least 2.
-	// Zero means [DefaultStallThreshold].
-	StallThreshold int
-	// AnyExit accepts the output of a probe whose exit status is not 0. Without it such a probe is blind.
-	AnyExit bool
-	// OnError says what ErrorThreshold blind probes in a row mean. Zero means ErrorIgnored.
-	OnError ProbeError
-	// ErrorThreshold is how many blind probes in a row OnError needs. Zero means [DefaultProbeErrorThreshold].
-	ErrorThreshold int
-	// Publish writes the probe's reasons and summary to the artifacts. Its fingerprints are always written.
-	Publish bool
+// run runs a probe at every interval until ctx ends. It starts the next probe only after the result of the previous one
+// was received.
+func (p *prober) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		started := time.Now()
+		result := p.probe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case p.results <- result:
+		case <-ctx.Done():
+			return
+		}
+		timer.Reset(max(p.cfg.Interval-time.Since(started), 0))
+	}
+}
+
+func (p *prober) probe(ctx context.Context) probeResult {
+	started := time.Now()
+	outcome := p.outcome(ctx)
+	r := probeResult{began: started.Sub(p.began), took: time.Since(started), output: outcome.Output}
+	r.Observation, r.blind = probe.Read(outcome, p.cfg.AnyExit)
+	if outcome.StartErr == nil && !outcome.TimedOut {
+		r.exit = &outcome.ExitStatus
+	}
+	return r
+}
+
+func (p *prober) outcome(ctx context.Context) probe.Outcome {
+	var captured probe.Capture
+	output, err := relay.Open(relay.Config{To: &captured})
+	if err != nil {
+		return probe.Outcome{StartErr: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	defer cancel()
+	tree, err := p.start(ctx, p.cfg.Command, output.Child())
+	output.Start()
+	if err != nil {
+		_ = output.Finish(0)
+		return probe.Outcome{StartErr: err}
+	}
+	timedOut := endWhole(ctx, tree)
+	_ = output.Finish(fillBound) // only a machine without time for it takes long
+	return probe.Outcome{TimedOut: timedOut, ExitStatus: tree.Status().ExitCode, Output: captured.Bytes()}
+}
+
+// volatileAfter is how many results in a row have to differ in exactly the same fields.
+const volatileAfter = 5
+
+// A volatility finds fields of a probe's results that differ every time, such as the time of the result. Because of
+// them no two results are equal, and a stall is never seen. It only notices: a counter that grows is progress.
+type volatility struct {
+	last   []byte
+	fields []string
+	times  int
+	said   bool
+}
+
+// observe adds the output of a probe that saw something. It returns the fields once, when they have differed often
+// enough.
+func (v *volatility) observe(output []byte) []string {
+	if v.said {
+		return nil
+	}
+	var fields []string
+	if v.last != nil {
+		fields = probe.Differ(v.last, output)
+	}
+	v.last = output
+	switch {
+	case len(fields) == 0:
+		v.times = 0
+	case slices.Equal(fields, v.fields):
+		v.times++
+	default:
+		v.times = 1
+	}
+	v.fields = fields
+	if v.times < volatileAfter {
+		return nil
+	}
+	v.said = true
+	return fields
 }

@@ -1,17 +1,23 @@
 package stall_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -53,22 +59,18 @@ func TestProbe(t *testing.T) {
 		print       string
 	}{
 		{"equal results", "a", nil, stall.KindNoProgress, 3, "stall/no_progress:"},
-		{"a change at some depth, then equal results", "a,a,b", nil, stall.KindNoProgress, 5, "stall/no_progress:"},
-		{
-			"progress, then equal results", "=progressing,=progressing,=progressing,a", nil,
-			stall.KindNoProgress, 6, "stall/no_progress:",
-		},
-		{"a terminal state", "=terminal", nil, stall.KindTerminal, 1, "stall/terminal:probe"},
-		{"equal results with a failure between", "a,a,fail,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
+		{"equal results of a probe whose status is 1", "", func(p *stall.Probe) {
+			p.Command, p.AnyExit = childCommand(t, "print:{}", "exit:1"), true
+		}, stall.KindNoProgress, 3, "stall/no_progress:"},
+		{"a terminal state, which the first probe sees at once", "=terminal", func(p *stall.Probe) {
+			p.Interval = longTime
+		}, stall.KindTerminal, 1, "stall/terminal:probe"},
 		{"a probe that fails, as a stall", "fail", func(p *stall.Probe) {
 			p.OnError = stall.ErrorStall
 		}, stall.KindNoProgress, 3, "stall/probe_blind:exit"},
 		{"a probe that prints no object, as a terminal state", "text", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2
 		}, stall.KindTerminal, 2, "stall/probe_blind:output"},
-		{"a probe that prints too much", "long", func(p *stall.Probe) {
-			p.OnError, p.ErrorThreshold = stall.ErrorStall, 1
-		}, stall.KindNoProgress, 1, "stall/probe_blind:output"},
 		{"a probe that hangs", "hang", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Timeout = stall.ErrorStall, 2, 300*time.Millisecond
 		}, stall.KindNoProgress, 2, "stall/probe_blind:timeout"},
@@ -101,26 +103,12 @@ func TestProbe(t *testing.T) {
 				require.Equal(t, c.probes, result.Probes.Blind)
 				require.Equal(t, blind, lines[0].Blind)
 				require.Empty(t, lines[0].Digest)
+				if blind == "exit" {
+					require.Equal(t, 3, *lines[0].ExitCode)
+				}
 			}
 		})
 	}
-}
-
-// TestBlindProbe checks that a blind probe is reported and does not trip.
-func TestBlindProbe(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Probe = f.probe("fail")
-	f.cfg.Probe.StallThreshold = 2
-	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
-	result, err := f.run(command(t, "await:"+lines, "sleep:500ms"))
-	require.NoError(t, err)
-	require.Nil(t, result.Trip)
-	require.Positive(t, result.Probes.Count)
-	require.Equal(t, result.Probes.Count, result.Probes.BlindFor)
-	require.Equal(t, "exit", result.Probes.Why)
-	require.Equal(t, 3, *f.probeLines()[0].ExitCode)
-	require.False(t, exists(filepath.Join(filepath.Dir(lines), "event.json")))
 }
 
 // A calling is a log handler that only makes a call.
@@ -157,41 +145,7 @@ func TestLogFails(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, result.Probes.Blind)
 		})
-		t.Run(c.name+" at the start", func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.cfg.RecordTimeout = 500 * time.Millisecond
-			f.cfg.Logger = slog.New(calling{slog.DiscardHandler, c.call})
-			f.cfg.Disabled = true
-			talk := f.talk(t.Context(), command(t, "print:"+ready))
-			require.Equal(t, ready+"\n", all(t, talk.out))
-			_, err := talk.Wait()
-			require.NoError(t, err)
-		})
 	}
-}
-
-// TestProbeAnyExit checks that a failed probe can count.
-func TestProbeAnyExit(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Probe = &stall.Probe{
-		Command: childCommand(t, "print:{}", "exit:1"), Interval: time.Millisecond, Timeout: longTime, AnyExit: true,
-	}
-	result, _ := f.stalled(command(t, "stay"))
-	require.Equal(t, stall.KindNoProgress, result.Trip.Kind)
-	require.Zero(t, result.Probes.Blind)
-}
-
-// TestFirstProbe checks that the first probe runs at once.
-func TestFirstProbe(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Probe = f.probe("=terminal")
-	f.cfg.Probe.Interval = longTime
-	began := time.Now()
-	f.stalled(command(t, "stay"))
-	within(t, slack, began)
 }
 
 // TestProbeTree checks that no process of a probe is left.
@@ -226,31 +180,141 @@ func TestProbeTree(t *testing.T) {
 	})
 }
 
-// TestProbePublish checks that a probe's texts for people are published only on request.
-func TestProbePublish(t *testing.T) {
-	for _, publish := range []bool{false, true} {
-		f := newFixture(t)
-		f.cfg.Probe = &stall.Probe{
-			Command: childCommand(t, `print:{"class": "terminal", "reasons": ["no such zone"], "summary": "0 of 3", `+
-				`"fingerprints": ["dns/b", "dns/a", "dns/b"]}`),
-			Publish: publish, Timeout: longTime,
-		}
-		f.cfg.FingerprintPrefix = "ci"
-		result, _ := f.stalled(command(t, "stay"))
-		line, record := f.probeLines()[0], f.record()
-		require.Equal(t, []string{"dns/a", "dns/b"}, line.Fingerprints)
-		require.Equal(t, []string{"dns/a", "dns/b"}, record.Fingerprints)
-		require.Equal(t, []string{"dns/a", "dns/b"}, result.Trip.Fingerprints, "sorted, without duplicates")
-		if publish {
-			require.Equal(t, []string{"no such zone"}, line.Reasons)
-			require.Equal(t, "0 of 3", line.Summary)
-			require.Equal(t, []string{"no such zone"}, record.Reasons)
-			require.Equal(t, "0 of 3", result.Trip.Summary)
-			continue
-		}
-		require.Empty(t, line.Reasons)
-		require.Empty(t, line.Summary)
-		require.Empty(t, record.Reasons)
-		require.Empty(t, result.Trip.Reasons)
+const nobody = 65534
+
+// restrictions are what a host does to itself.
+var restrictions = map[string]func() error{
+	"nothing": func() error { return nil },
+	"user-of-thread": func() error {
+		runtime.LockOSThread() // never unlocked
+		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
+		return asError(errno)
+	},
+	"user":                     func() error { return syscall.Setresuid(nobody, nobody, nobody) },
+	"user-for-now":             func() error { return syscall.Setresuid(nobody, nobody, 0) },
+	"back":                     func() error { return syscall.Setresuid(0, 0, 0) },
+	"capability-of-thread":     func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
+	"new-privileges-of-thread": func() error { return prctlOfThread(38, 1) },
+	"limit": func() error {
+		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
+	},
+}
+
+func prctlOfThread(option, value uintptr) error {
+	runtime.LockOSThread()
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, value, 0, 0, 0, 0)
+	return asError(errno)
+}
+
+func asError(errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
 	}
+	return nil
+}
+
+// may is a shell script that prints, as a probe's result, what it may do.
+const may = `echo "{\"class\": \"terminal\", \"fingerprints\": [\"user $(id -u)\", ` +
+	`\"$(grep CapBnd /proc/self/status)\", \"$(grep NoNewPrivs /proc/self/status)\", \"core $(ulimit -Hc)\"]}" | tr '\t' ' '`
+
+// A restrictedResult is what a restricted host prints.
+type restrictedResult struct {
+	Why, Failed, Err string
+}
+
+// restricted:BEFORE:AFTER:FOLDER is a host that restricts itself before and after the start of a command. The command, a
+// probe and an AlsoEnd write to the folder what they may do.
+func restricted(argument string) error {
+	parts := strings.Split(argument, ":")
+	before, after, folder := parts[0], parts[1], parts[2]
+	script := func(name string) []string {
+		return []string{"sh", "-c", "cd " + folder + "; " + may + " | tee " + name + ".new; mv " + name + ".new " + name}
+	}
+	probe := script("probe")
+	// The first probe lasts until the host has changed.
+	probe[2] = "cd " + folder + "; test -e first || { touch first; while ! test -e changed; do sleep 0.01; done; " +
+		"echo '{\"class\": \"progressing\"}'; exit; }; " + probe[2]
+	line := script("command")
+	line[2] += "; exec sleep 300"
+	c, err := stall.NewCommand(exec.Command(line[0], line[1:]...), stall.Config{
+		Step: "step", Store: &watchdog.Memory{}, Logger: discard,
+		AlsoEnd: &stall.AlsoEnd{Command: script("end"), Timeout: longTime},
+		Probe: &stall.Probe{
+			Command: probe, Timeout: longTime, Interval: 10 * time.Millisecond,
+			OnError: stall.ErrorTerminal, ErrorThreshold: 1,
+		},
+	})
+	if err := cmp.Or(err, restrictions[before]()); err != nil {
+		return err
+	}
+	if err := c.Start(context.Background()); err != nil {
+		return err
+	}
+	if !strings.HasSuffix(before, "-of-thread") {
+		err = cmp.Or(awaitFile(filepath.Join(folder, "command")), awaitFile(filepath.Join(folder, "first")))
+	}
+	if err := cmp.Or(err, restrictions[after]()); err != nil {
+		return err
+	}
+	_ = os.WriteFile(filepath.Join(folder, "changed"), nil, 0o600)
+	result, _ := c.Wait()
+	text, err := json.Marshal(restrictedResult{
+		result.Probes.Why, result.AlsoEnded.Failed, fmt.Sprint(result.AlsoEnded.Err),
+	})
+	return cmp.Or(err, childSteps["print"](string(text)))
+}
+
+// TestPrivileges checks that a probe and an AlsoEnd may do what the command and its host may, and nothing more.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can drop anything")
+	}
+	for _, c := range []struct {
+		name, before, after string
+		refused             string
+		lost                bool // the companions have less than the command
+	}{
+		{"a host that changes nothing", "nothing", "nothing", "", false},
+		{"a host that dropped root", "user", "nothing", "", false},
+		{"a host with a limit", "limit", "nothing", "", false},
+		{"a host that drops root after the start", "nothing", "user", "", true},
+		{"a host that lowers a limit after the start", "nothing", "limit", "", true},
+		{"a host that dropped root and lowers a limit after the start", "user", "limit", "", true},
+		{"a host that becomes root again after the start", "user-for-now", "back", "may do more now", false},
+		{"a thread that dropped root", "user-of-thread", "nothing", "a thread with privileges of its own", false},
+		{"a thread that dropped a capability", "capability-of-thread", "nothing", "a thread with privileges of its own", false},
+		{"a thread without new privileges", "new-privileges-of-thread", "nothing", "a thread with privileges of its own", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			folder, err := os.MkdirTemp("", "privileges") //nolint:usetesting // only its owner can reach t.TempDir
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(folder) })
+			require.NoError(t, os.Chmod(folder, 0o777))
+			line := childCommand(t, "restricted:"+c.before+":"+c.after+":"+folder)
+			out, err := exec.Command(line[0], line[1:]...).Output()
+			require.NoError(t, err, "%s", out)
+			var r restrictedResult
+			require.NoError(t, json.Unmarshal(out, &r), "%s", out)
+			if c.refused != "" {
+				require.Equal(t, restrictedResult{"start", "start", r.Err}, r)
+				require.Contains(t, r.Err, c.refused)
+				require.NoFileExists(t, filepath.Join(folder, "probe"))
+				require.NoFileExists(t, filepath.Join(folder, "end"))
+				return
+			}
+			require.Equal(t, restrictedResult{"", "", "<nil>"}, r)
+			command, probe, end := mayOf(t, folder, "command"), mayOf(t, folder, "probe"), mayOf(t, folder, "end")
+			require.Equal(t, probe, end)
+			require.Equal(t, c.lost, command != probe, "%s, but the probe %s", command, probe)
+		})
+	}
+}
+
+func mayOf(t *testing.T, folder, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	require.NoError(t, err)
+	return string(text)
 }

@@ -41,16 +41,14 @@ func (r *report) begin() error {
 	if r == nil {
 		return nil
 	}
-	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, r.dir.SetAside() })
-	return err
+	return inTime(r.cfg.RecordTimeout, r.dir.SetAside)
 }
 
-// do writes one artifact and keeps its error.
 func (r *report) do(write func() error) {
 	if r.hangs {
 		return
 	}
-	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, write() })
+	err := inTime(r.cfg.RecordTimeout, write)
 	switch {
 	case errors.Is(err, bounded.ErrLeftBehind):
 		r.hangs = true
@@ -63,10 +61,11 @@ func (r *report) do(write func() error) {
 }
 
 // inTime makes a call and waits for it, but not longer than the timeout.
-func inTime[T any](timeout time.Duration, call func() (T, error)) (T, error) {
+func inTime(timeout time.Duration, call func() error) error {
 	wait, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return bounded.Do(wait, call)
+	_, err := bounded.Do(wait, func() (struct{}, error) { return struct{}{}, call() })
+	return err
 }
 
 // probe appends a line to probe.jsonl.
@@ -135,12 +134,12 @@ func (r *report) completed(s *sentinel) artifact.Event {
 			e.Action.Requested = append(e.Action.Requested, signame.Name(sig))
 		}
 	}
-	e.AlsoEnd = s.result.AlsoEnded.record()
+	e.AlsoEnd = alsoEndRecord(s.result.AlsoEnded)
 	e.Action.Terminated = s.result.Terminated
 	if by := s.result.EndedBy; by != 0 {
 		e.Action.EndedBy = signame.Name(by)
 	}
-	if code := s.result.ExitCode; s.result.Signal == 0 && gone(s.tree) {
+	if code := s.result.ExitCode; s.result.Signal == 0 && isClosed(s.tree.Gone()) {
 		e.Action.ExitCode = &code
 	}
 	for _, sent := range s.result.Sent {
@@ -152,6 +151,18 @@ func (r *report) completed(s *sentinel) artifact.Event {
 	return e
 }
 
+// alsoEndRecord returns the part of event.json about an AlsoEnd, or nil if it was not executed.
+func alsoEndRecord(a *AlsoEnded) *artifact.AlsoEnd {
+	if a == nil {
+		return nil
+	}
+	r := &artifact.AlsoEnd{Failed: a.Failed, DurationMS: a.Elapsed.Milliseconds()}
+	if a.ExitCode >= 0 {
+		r.ExitCode = &a.ExitCode
+	}
+	return r
+}
+
 // writeDecision writes decision.json if the command was a completion check that stalled.
 func (r *report) writeDecision(s *sentinel) {
 	if !s.result.Incomplete {
@@ -160,7 +171,7 @@ func (r *report) writeDecision(s *sentinel) {
 	t := s.result.Trip
 	d := artifact.Decision{
 		CheckID: s.cfg.CheckID, Workflow: s.cfg.Workflow, Iteration: s.cfg.Iteration,
-		Reasons: t.Reasons, Fingerprints: t.Fingerprints, DecidedAtUnix: now().Unix(),
+		Reasons: t.Reasons, Fingerprints: t.Fingerprints, DecidedAtUnix: time.Now().Unix(),
 	}
 	r.do(func() error { return r.dir.WriteDecision(d) })
 }
@@ -170,9 +181,8 @@ func (r *report) writeTail(s *sentinel) {
 	if s.cfg.Tail == nil {
 		return
 	}
-	text, err := inTime(r.cfg.RecordTimeout, func() ([]byte, error) {
-		return s.cfg.Tail.Redact(s.io.tail.Bytes()), nil
-	})
+	var text []byte
+	err := inTime(r.cfg.RecordTimeout, func() error { text = s.cfg.Tail.Redact(s.io.tail.bytes()); return nil })
 	if err == nil {
 		r.do(func() error { return r.dir.WriteTail(text) })
 		return

@@ -1,9 +1,13 @@
 package stall
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // A TripKind is the kind of signal that said that a command is stuck.
@@ -47,6 +51,14 @@ type Sent struct {
 	// Processes is how many processes it reached. Missed is how many were alive that it could not reach, for example
 	// because another user owns them.
 	Processes, Missed int
+}
+
+// An Escalation is how far the end of a command is: the signal that was sent last, and the one that follows at NextAt
+// if a process is alive then. After SIGKILL there is none: Next is 0.
+type Escalation struct {
+	Sent
+	Next   syscall.Signal
+	NextAt time.Time
 }
 
 // A Result says how a command ended. [Run] does not use it after it has returned.
@@ -119,4 +131,76 @@ type Probes struct {
 	// or more, such as "state.updated_at". If one of them is a clock, the probe can never see the same twice: have it
 	// print a digest of the rest.
 	Volatile []string
+}
+
+// An AlsoEnded says what came of an [AlsoEnd].
+type AlsoEnded struct {
+	// ExitCode is its exit status, or -1 if it was not started, took too long or was ended by a signal.
+	ExitCode int
+	// Failed is why it may not have done its work: "start" if it could not be started, "timeout", or "exit" if it did
+	// not exit with status 0. It is empty if it did.
+	Failed string
+	// Elapsed is how long it took.
+	Elapsed time.Duration
+	// Err is nil if it exited with status 0. Else it wraps [ErrAlsoEnd], and nothing that could be taken for an error of
+	// the guarded command.
+	Err error
+}
+
+// ErrSurvivors says that processes of a command are still alive. [Run] and [Command.Wait] wrap it if they could not end
+// a process, such as one of another user. The text of their error lists the process IDs, as [Result].Survivors does.
+var ErrSurvivors = errors.New("processes survived")
+
+// ErrAlsoEnd says that a command was ended, and that [Config].AlsoEnd did not end what it had running elsewhere. [Run]
+// and [Command.Wait] wrap it if that could not be started, took too long or failed; [Result].AlsoEnded has the same
+// error.
+var ErrAlsoEnd = errors.New("what the command started elsewhere may be alive")
+
+// Stalled is the error of [Run] and [Command.Wait] for a command that they ended because it was stuck. [errors.Is]
+// finds the code of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
+type Stalled struct {
+	// Trip says why the command was stuck.
+	Trip Trip
+	// Stop is why the command's run ended, as it is in the store.
+	Stop *watchdog.Stop
+}
+
+// Error says which command was ended and why.
+func (s *Stalled) Error() string {
+	return fmt.Sprintf("step %s was ended: %s", s.Stop.RunID, s.Trip.Reason)
+}
+
+// Unwrap returns the Stop.
+func (s *Stalled) Unwrap() error { return s.Stop }
+
+// An ended is the error of a command that was ended: why it was, and, behind that, what package exec would have said.
+type ended struct {
+	error
+	exit error
+}
+
+// Unwrap returns both.
+func (e *ended) Unwrap() []error { return []error{e.error, e.exit} }
+
+// An ExitError is the error of [Run] and [Command.Wait] in place of an [os/exec.ExitError] where there is no
+// [os.ProcessState]: on a Unix other than Linux if somebody else waited for the command, and on Linux with a future Go
+// in which an os.ProcessState has other fields. One variable for [errors.As] finds both:
+//
+//	var exit interface{ ExitCode() int }
+type ExitError struct {
+	// Code is the exit status, or -1 if a signal ended the command or if it is unknown.
+	Code int
+	// By is the signal that ended the command, or 0.
+	By syscall.Signal
+}
+
+// ExitCode returns Code.
+func (e *ExitError) ExitCode() int { return e.Code }
+
+// Error says how the command ended, in the words of package os.
+func (e *ExitError) Error() string {
+	if e.By != 0 {
+		return "signal: " + e.By.String()
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
 }

@@ -4,302 +4,48 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-var readyLine = []*regexp.Regexp{regexp.MustCompile("^" + ready + "$")}
-
-// A stallCase makes a command that printed ready look stuck in one of the three ways.
-type stallCase struct {
-	kind    stall.TripKind
-	code    watchdog.StopReason
-	reason  string // of the event
-	prepare func(*stall.Config)
-}
-
-func stallCases(t *testing.T) []stallCase {
-	probe := childCommand(t, "print:{}")
-	return []stallCase{
-		{stall.KindNoOutput, watchdog.CommandNoOutput, "no_output", func(c *stall.Config) { c.NoOutput = time.Second }},
-		{stall.KindNoProgress, watchdog.CommandNoProgress, "no_progress", func(c *stall.Config) {
-			c.Probe = &stall.Probe{Command: probe, Interval: 300 * time.Millisecond, Timeout: longTime}
-		}},
-		{stall.KindTerminal, watchdog.CommandTerminal, "terminal", func(c *stall.Config) { c.Terminal = readyLine }},
-	}
-}
-
-// TestRun trips each kind of signal with each action.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	for _, p := range stallCases(t) {
-		for _, action := range []stall.TripAction{stall.ActionInterrupt, stall.ActionFail, stall.ActionIgnore} {
-			t.Run(string(p.kind)+" and "+string(action), func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t)
-				f.cfg.OnStall, f.cfg.OnTerminal = action, action
-				p.prepare(&f.cfg)
-				if action == stall.ActionIgnore {
-					checkIgnored(f, p)
-				} else {
-					checkEnded(f, p, action)
-				}
-			})
-		}
-	}
-}
-
-// checkEnded runs a command that an action ends.
-func checkEnded(f *fixture, p stallCase, action stall.TripAction) {
-	result, err := f.stalled(command(f, "print:"+ready, "stay"))
-	require.ErrorIs(f, err, p.code)
-	require.Equal(f, p.code, err.Stop.Code)
-	require.Equal(f, "run/step", err.Stop.RunID)
-	require.Equal(f, "run", err.Stop.Parent)
-	require.Equal(f, p.kind, result.Trip.Kind)
-	require.Equal(f, action, result.Trip.Action)
-	require.Equal(f, []payload{{p.reason, "run"}}, f.events(watchdog.EventCancel), "exactly one, with its parent")
-	ended := syscall.SIGINT
-	if action == stall.ActionFail {
-		ended = syscall.SIGKILL
-	}
-	require.Equal(f, ended, result.EndedBy)
-	require.Equal(f, ended, result.Signal)
-	require.Equal(f, -1, result.ExitCode)
-	require.Equal(f, []syscall.Signal{ended}, signals(result))
-	require.True(f, result.Terminated)
-	require.Positive(f, result.MaxRSS)
-	r := f.record()
-	require.Equal(f, string(p.kind), r.Trigger.Kind)
-	require.Equal(f, err.Stop.EventID(), r.EventID)
-	require.True(f, r.Complete)
-	require.True(f, r.Action.Terminated)
-	require.Nil(f, r.Action.ExitCode)
-}
-
-// checkIgnored runs a command that goes on after its trip and exits by itself.
-func checkIgnored(f *fixture, p stallCase) {
-	event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
-	result, err := f.run(command(f, "print:"+ready, "await:"+event, "exit:4"))
-	var exit *exec.ExitError
-	require.ErrorAs(f, err, &exit)
-	require.Equal(f, 4, exit.ExitCode())
-	require.True(f, result.Finished)
-	require.Empty(f, result.Sent)
-	require.Equal(f, p.kind, result.Trip.Kind)
-	require.Equal(f, stall.ActionIgnore, result.Trip.Action)
-	require.Empty(f, f.events(watchdog.EventCancel))
-	require.Len(f, f.events(watchdog.EventWarning), 1)
-	r := f.record()
-	require.Equal(f, "ignore", r.Action.Kind)
-	require.Empty(f, r.Action.Requested)
-	require.True(f, r.Complete)
-	require.Equal(f, 4, *r.Action.ExitCode)
-	require.Empty(f, r.EventID)
-}
-
-func TestGrace(t *testing.T) {
-	t.Parallel()
-	all := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL}
-	for _, c := range []struct {
-		name    string
-		steps   []string
-		ended   int // index of the signal that ends it
-		atLeast time.Duration
-		code    int
-		signal  syscall.Signal
-	}{
-		{"a command that obeys SIGINT", words("obey:INT:7"), 0, 0, 7, 0},
-		{"a command that ignores SIGINT", words("ignore:INT obey:TERM:8"), 1, 400 * time.Millisecond, 8, 0},
-		{"a command that ignores both", words("ignore:INT,TERM"), 2, 700 * time.Millisecond, -1, syscall.SIGKILL},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.cfg.Terminal = readyLine
-			f.cfg.Grace = graces(400*time.Millisecond, 300*time.Millisecond)
-			if c.ended == 0 {
-				f.cfg.Grace[0].Grace = longTime
-			}
-			if c.ended == 1 {
-				f.cfg.Grace[1].Grace = longTime
-			}
-			result, _ := f.stalled(command(t, append(c.steps, "print:"+ready, "stay")...))
-			require.Equal(t, all, result.Requested)
-			require.Equal(t, all[:c.ended+1], signals(result))
-			require.Equal(t, all[c.ended], result.EndedBy)
-			require.Equal(t, c.code, result.ExitCode)
-			require.Equal(t, c.signal, result.Signal)
-			require.True(t, result.Terminated)
-			took := result.Trip.ObservedAt.Add(c.atLeast)
-			require.False(t, time.Now().Before(took), "the graces were waited for")
-			for i := 1; i < len(result.Sent); i++ {
-				require.GreaterOrEqual(t, result.Sent[i].At.Sub(result.Sent[i-1].At), 300*time.Millisecond)
-			}
-			r := f.record()
-			require.Equal(t, words("SIGINT SIGTERM SIGKILL"), r.Action.Requested)
-			require.Len(t, r.Action.Sent, c.ended+1)
-			require.Equal(t, []string{"SIGINT", "SIGTERM", "SIGKILL"}[c.ended], r.Action.EndedBy)
-		})
-	}
-	t.Run("can be none", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, graces(0, 0)
-		result, _ := f.stalled(command(t, "ignore:INT,TERM", "print:"+ready, "stay"))
-		require.Less(t, result.Sent[len(result.Sent)-1].At.Sub(result.Trip.ObservedAt), slack)
-		require.Equal(t, syscall.SIGKILL, result.EndedBy)
-	})
-}
-
-// TestSignalTree checks that a signal reaches the children of the command, too.
-func TestSignalTree(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Terminal = readyLine
-	cmd := command(t, "child:print:there;stay", "print:"+ready, "stay")
-	result, _ := f.stalled(cmd)
-	require.Equal(t, 2, result.Sent[0].Processes)
-}
-
-// An endingStore ends the command when the cancel is recorded: after the trip, before the first signal.
-type endingStore struct {
-	watchdog.EventStore
-	end func()
-}
-
-func (s *endingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	s.end()
-	return s.EventStore.Append(ctx, events...)
-}
-
-// TestFinishedBeforeSignal checks that a command that exits after its trip and before the first signal has finished.
-func TestFinishedBeforeSignal(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		code string
-	}{{"with success", "0"}, {"with a failure", "5"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			end := filepath.Join(t.TempDir(), "end")
-			cmd := command(t, "print:"+ready, "await:"+end, "exit:"+c.code)
-			f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
-			f.cfg.Store = &endingStore{f.store, func() {
-				_ = exec.Command("touch", end).Run()
-				eventually(t, "the command ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
-				time.Sleep(100 * time.Millisecond) // until the guard has reported the exit
-			}}
-			result, err := f.run(cmd)
-			require.True(t, result.Finished)
-			require.Empty(t, result.Sent)
-			require.False(t, result.Terminated)
-			require.Zero(t, result.EndedBy)
-			require.Len(t, result.Requested, 3, "they are listed, though none was sent")
-			require.Equal(t, c.code != "0", err != nil)
-			var stalled *stall.Stalled
-			require.NotErrorAs(t, err, &stalled)
-			r := f.record()
-			require.True(t, r.Complete)
-			require.Empty(t, r.Action.Sent)
-			require.False(t, r.Action.Terminated)
-			require.Equal(t, c.code == "5", *r.Action.ExitCode == 5)
-		})
-	}
-}
-
-// TestExit runs commands that exit by themselves.
+// TestExit runs a command that exits by itself, in its folder and with its environment.
 func TestExit(t *testing.T) {
 	t.Parallel()
-	t.Run("with success", func(t *testing.T) {
-		f := newFixture(t)
-		result, err := f.run(command(t))
-		require.NoError(t, err)
-		require.True(t, result.Finished)
-		require.Zero(t, result.ExitCode)
-		require.Nil(t, result.Trip)
-		require.Empty(t, result.Requested)
-		require.Empty(t, result.Artifacts)
-		require.Empty(t, f.artifacts(), "no trip, no artifacts")
-		require.Positive(t, result.Elapsed)
-		require.Equal(t, "run/step", result.RunID)
-		require.Empty(t, f.events(watchdog.EventCancel))
-	})
-	t.Run("with a status", func(t *testing.T) {
-		_, err := newFixture(t).run(command(t, "exit:3"))
-		require.EqualError(t, err, "exit status 3")
-		exit, itself := asExit(err)
-		require.True(t, itself)
-		require.Equal(t, 3, exit.ExitCode())
-	})
-	t.Run("by a signal", func(t *testing.T) {
-		result, err := newFixture(t).run(command(t, "kill:KILL"))
-		require.EqualError(t, err, "signal: killed")
-		require.Equal(t, -1, result.ExitCode)
-		require.Equal(t, syscall.SIGKILL, result.Signal)
-	})
-	t.Run("in its folder, with its environment", func(t *testing.T) {
-		cmd := command(t, "pwd", "env:COLOUR")
-		cmd.Dir = t.TempDir()
-		cmd.Env = append([]string{"COLOUR=green"}, cmd.Env...)
-		var out strings.Builder
-		cmd.Stdout = &out
-		_, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
-		require.Equal(t, cmd.Dir+"\ngreen\n", out.String())
-	})
-}
-
-func TestConcurrentRuns(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	var all sync.WaitGroup
-	for n := range 16 {
-		cfg := f.cfg
-		cfg.Step = "step" + string(rune('a'+n))
-		if n%2 == 1 {
-			cfg.Terminal = readyLine
-		}
-		cmd := command(t, "print:"+ready, "sleep:20ms")
-		if n%2 == 1 {
-			cmd = command(t, "print:"+ready, "stay")
-		}
-		all.Go(func() {
-			result, err := stall.Run(t.Context(), cmd, cfg)
-			assert.Equal(t, n%2 == 1, err != nil, "%v", err)
-			assert.Equal(t, n%2 == 0, result.Finished)
-			assert.Equal(t, n%2 == 1, result.Terminated)
-			assert.Equal(t, "run/"+cfg.Step, result.RunID)
-		})
-	}
-	all.Wait()
+	cmd := command(t, "pwd", "env:COLOUR")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{"COLOUR=green"}, cmd.Env...)
+	var out strings.Builder
+	cmd.Stdout = &out
+	result, err := f.run(cmd)
+	require.NoError(t, err)
+	require.Equal(t, cmd.Dir+"\ngreen\n", out.String())
+	require.True(t, result.Finished)
+	require.Zero(t, result.ExitCode)
+	require.Nil(t, result.Trip)
+	require.Empty(t, result.Requested)
+	require.Empty(t, result.Artifacts)
+	require.Empty(t, f.artifacts(), "no trip, no artifacts")
+	require.Positive(t, result.Elapsed)
+	require.Equal(t, "run/step", result.RunID)
+	require.Empty(t, f.events(watchdog.EventCancel))
 }
 
 // TestLeftBehind runs commands that leave a process behind.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
-	t.Run("is ended", func(t *testing.T) {
-		f := newFixture(t)
-		result, err := f.run(command(t, "daemon:print:"+ready+";stay"))
-		require.NoError(t, err)
-		require.Equal(t, 1, result.LeftBehind)
-		require.True(t, result.Finished)
-		require.Empty(t, result.Sent)
-	})
 	t.Run("is ended in time though it ignores SIGTERM and keeps the output open", func(t *testing.T) {
 		f := newFixture(t)
 		cmd := command(t, "daemon:ignore:TERM,INT;print:"+ready+";stay")
@@ -309,20 +55,6 @@ func TestLeftBehind(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, result.LeftBehind)
 		within(t, time.Second+slack, began)
-	})
-	t.Run("stays with KeepBackground", func(t *testing.T) {
-		f := newFixture(t)
-		f.cfg.KeepBackground = true
-		kept := filepath.Join(t.TempDir(), "kept")
-		cmd := command(t, "daemon:print:"+ready+";keep:"+kept)
-		result, err := f.run(cmd)
-		require.NoError(t, err)
-		require.Zero(t, result.LeftBehind)
-		left := processesWith(tokenOf(cmd))
-		require.Len(t, left, 1)
-		eventually(t, "it goes on working", func() bool { return exists(kept) })
-		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 	})
 	t.Run("stays with KeepBackground whatever runs after it, though nothing marks it", func(t *testing.T) {
 		f := newFixture(t)
@@ -334,10 +66,8 @@ func TestLeftBehind(t *testing.T) {
 			_, err := newFixture(t).run(command(t, "daemon:print:"+ready+";stay"))
 			require.NoError(t, err)
 		}
-		left := processesWith(tokenOf(cmd))
-		require.Len(t, left, 1)
-		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+		require.Len(t, processesWith(tokenOf(cmd)), 1)
+		endAll(tokenOf(cmd))
 	})
 	t.Run("goes on writing with KeepBackground, whatever its output goes to", func(t *testing.T) {
 		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -361,20 +91,13 @@ func TestLeftBehind(t *testing.T) {
 				result, err := f.run(cmd)
 				require.NoError(t, err)
 				require.NoError(t, result.OutputErr)
-				left := processesWith(tokenOf(cmd))
-				require.Len(t, left, 1)
+				require.Zero(t, result.LeftBehind)
+				require.Len(t, processesWith(tokenOf(cmd)), 1)
 				before := size(log)
 				eventually(t, "it has written more than a pipe holds", func() bool { return size(log) > before+200*7 })
-				require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-				eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+				endAll(tokenOf(cmd))
 			})
 		}
-	})
-	t.Run("does not stay after a trip, even with KeepBackground", func(t *testing.T) {
-		f := newFixture(t)
-		f.cfg.KeepBackground, f.cfg.Terminal = true, readyLine
-		result, _ := f.stalled(command(t, "daemon:print:"+ready+";stay", "print:"+ready, "stay"))
-		require.Equal(t, 2, result.Sent[0].Processes)
 	})
 }
 
@@ -384,4 +107,157 @@ func size(path string) int64 {
 		return 0
 	}
 	return info.Size()
+}
+
+// TestInvalidConfig checks that Run starts nothing with a config that cannot be used.
+func TestInvalidConfig(t *testing.T) {
+	t.Parallel()
+	probe := func(change func(*stall.Probe)) func(*stall.Config) {
+		return func(c *stall.Config) {
+			c.Probe = &stall.Probe{Command: []string{"true"}}
+			change(c.Probe)
+		}
+	}
+	prefix := func(text string) func(*stall.Config) { return func(c *stall.Config) { c.FingerprintPrefix = text } }
+	keep := func(p []byte) []byte { return p }
+	step := func(s stall.Step) func(*stall.Config) { return func(c *stall.Config) { c.Grace = []stall.Step{s} } }
+	for _, c := range []struct {
+		name   string
+		change func(*stall.Config)
+		field  string
+		value  string
+	}{
+		{"no step", func(c *stall.Config) { c.Step = "" }, "step", "empty"},
+		{"a step that leaves the root", func(c *stall.Config) { c.Step = "../../x" }, "step", `"../../x"`},
+		{"a negative NoOutput", func(c *stall.Config) { c.NoOutput = -1 }, "NoOutput", "-1ns"},
+		{"a negative WallClock", func(c *stall.Config) { c.WallClock = -2 }, "WallClock", "-2ns"},
+		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "or 0 for 5s"},
+		{"a negative grace", func(c *stall.Config) { c.Grace = graces(-2, 0) }, "Grace", "-2ns"},
+		{"too many steps", func(c *stall.Config) { c.Grace = make([]stall.Step, 11) }, "Grace", "11 steps"},
+		{"a step without a signal", step(stall.Step{Grace: 1}), "step 1 of Grace", "no signal"},
+		{"a negative signal", step(stall.Step{Signal: -15}), "step 1 of Grace", "-15"},
+		{"a signal that Linux has not", step(stall.Step{Signal: 65}), "step 1 of Grace", "65"},
+		{"a signal that stops", step(stall.Step{Signal: syscall.SIGSTOP}), "step 1 of Grace", "SIGSTOP"},
+		{"a signal of terminals that stops", step(stall.Step{Signal: syscall.SIGTSTP}), "step 1 of Grace", "SIGTSTP"},
+		{"a step after SIGKILL", func(c *stall.Config) {
+			c.Grace = append([]stall.Step{{Signal: syscall.SIGKILL}}, graces(0, 0)...)
+		}, "step 1 of Grace", "SIGKILL"},
+		{"an unknown activity source", func(c *stall.Config) { c.ActivitySource = "cpu" }, "ActivitySource", `"cpu"`},
+		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "OnStall", `"pray"`},
+		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "OnTerminal", `"wish"`},
+		{"a prefix with a space", prefix("a b"), "FingerprintPrefix", `"a b"`},
+		{"a prefix with a slash at its end", prefix("a/"), "FingerprintPrefix", `"a/"`},
+		{"a prefix with a slash at its start", prefix("/a"), "FingerprintPrefix", `"/a"`},
+		{"a pattern that is nil", func(c *stall.Config) {
+			c.Terminal = []*regexp.Regexp{readyLine[0], nil}
+		}, "Terminal", "pattern 2"},
+		{"a probe without a command", probe(func(p *stall.Probe) { p.Command = nil }), "Probe.Command", "empty"},
+		{"a probe with a negative interval", probe(func(p *stall.Probe) { p.Interval = -4 }), "Interval", "-4ns"},
+		{"a probe with a negative timeout", probe(func(p *stall.Probe) { p.Timeout = -4 }), "Timeout", "-4ns"},
+		{"a threshold of one probe", probe(func(p *stall.Probe) { p.StallThreshold = 1 }), "Probe.StallThreshold", "1"},
+		{"a negative threshold", probe(func(p *stall.Probe) { p.StallThreshold = -7 }), "Probe.StallThreshold", "-7"},
+		{"a negative error threshold", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
+		{"an unknown meaning of errors", probe(func(p *stall.Probe) { p.OnError = "panic" }), "Probe.OnError", `"panic"`},
+		{"an AlsoEnd without a command", func(c *stall.Config) { c.AlsoEnd = &stall.AlsoEnd{} }, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd without a program", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"", "x"}}
+		}, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd whose program is not there", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"no-such-program"}}
+		}, "AlsoEnd.Command", "not found in $PATH"},
+		{"an AlsoEnd with a negative timeout", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"true"}, Timeout: -4}
+		}, "AlsoEnd.Timeout", "-4ns"},
+		{"a tail of no bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep} }, "Tail.Bytes", "0"},
+		{"a tail of too many bytes", func(c *stall.Config) {
+			c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1}
+		}, "Tail.Bytes", "1048577"},
+		{"a tail that nobody redacts", func(c *stall.Config) { c.Tail = &stall.Tail{Bytes: 1} }, "Tail.Redact", "not set"},
+		{"a tail without a folder", func(c *stall.Config) {
+			c.Tail, c.Artifacts = &stall.Tail{Bytes: 1, Redact: keep}, ""
+		}, "Artifacts", "not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			c.change(&f.cfg)
+			for _, f.cfg.Disabled = range []bool{false, true} {
+				err := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.field)
+				require.ErrorContains(t, err, c.value)
+			}
+		})
+	}
+	t.Run("without a store", func(t *testing.T) {
+		f := newFixture(t)
+		f.cfg.Store, f.cfg.NoOutput = nil, longTime
+		require.ErrorIs(t, startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
+	})
+}
+
+// startsNothing runs a command that would leave a file, and checks that nothing was started, written or stored.
+func startsNothing(f *fixture, change func(*exec.Cmd) *exec.Cmd) error {
+	f.Helper()
+	touched := filepath.Join(f.TempDir(), "touched")
+	result, err := stall.Run(f.Context(), change(command(f, "touch:"+touched)), f.cfg)
+	require.Nil(f, result)
+	require.Error(f, err)
+	require.False(f, exists(touched))
+	require.Empty(f, f.artifacts())
+	require.Empty(f, f.events(watchdog.EventCancel))
+	return err
+}
+
+func TestInvalidCommand(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*exec.Cmd) *exec.Cmd
+		is     error
+		says   string
+	}{
+		{"none", func(*exec.Cmd) *exec.Cmd { return nil }, watchdog.ErrInvalid, "nil"},
+		{"one with a context", func(cmd *exec.Cmd) *exec.Cmd {
+			return exec.CommandContext(context.Background(), cmd.Path, cmd.Args[1:]...)
+		}, watchdog.ErrInvalid, "CommandContext"},
+		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.WaitDelay = 1
+			return cmd
+		}, watchdog.ErrInvalid, "WaitDelay"},
+		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Process = &os.Process{Pid: math.MaxInt32}
+			return cmd
+		}, watchdog.ErrInvalid, "started already"},
+		{"too many files", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.ExtraFiles = make([]*os.File, 200)
+			return cmd
+		}, watchdog.ErrInvalid, "200"},
+		{"an attribute that the tree needs", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+			return cmd
+		}, watchdog.ErrInvalid, "Ptrace"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.cfg.NoOutput, f.cfg.Probe = time.Second, &stall.Probe{Command: []string{"true"}}
+			err := startsNothing(f, c.change)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			require.True(t, strings.HasPrefix(err.Error(), "run step"), err)
+		})
+	}
+}
+
+// TestSymlink checks that Run starts nothing if a symbolic link is in the place of an artifact.
+func TestSymlink(t *testing.T) {
+	f := newFixture(t)
+	outside, touched := t.TempDir(), filepath.Join(t.TempDir(), "touched")
+	require.NoError(t, os.MkdirAll(filepath.Join(f.cfg.Artifacts, "step"), 0o700))
+	require.NoError(t, os.Symlink(outside, filepath.Join(f.cfg.Artifacts, "step", "_stall")))
+	result, err := stall.Run(t.Context(), command(t, "touch:"+touched), f.cfg)
+	require.Nil(t, result)
+	require.ErrorContains(t, err, "symbolic link")
+	require.False(t, exists(touched))
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

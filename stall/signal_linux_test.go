@@ -3,6 +3,7 @@ package stall_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,22 +48,6 @@ func sortedProcesses(tb testing.TB, c *stall.Command) []int {
 	require.NoError(tb, err)
 	slices.Sort(alive)
 	return alive
-}
-
-func TestSignalNotStarted(t *testing.T) {
-	c, err := stall.NewCommand(exec.Command("no-such-folder/program"), stall.Config{Step: "step"})
-	require.NoError(t, err)
-	refused := func(c *stall.Command) {
-		_, listed := c.Processes()
-		for _, err := range []error{c.Signal(syscall.SIGTERM), c.Kill(), listed} {
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-		}
-	}
-	refused(c)
-	require.ErrorContains(t, c.Kill(), "run step step: invalid command: Kill was called, but it is not started; call Kill")
-	require.Error(t, c.Start(t.Context()))
-	refused(c)
-	refused(&stall.Command{})
 }
 
 // TestCommandSignal signals a command, and not what it started.
@@ -213,12 +198,12 @@ func TestSignalTogether(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		f := newFixture(t)
 		f.cfg.KeepBackground = keep
-		c, err := stall.NewCommand(command(t, "daemon:print:there;stay", "sleep:50ms"), f.cfg)
-		require.NoError(t, err)
+		c := f.newConversation(command(t, "daemon:print:there;stay", "answer"))
 		ended := make(chan struct{})
 		var callers sync.WaitGroup
 		for _, call := range []func(){
 			func() { _, _ = c.Processes() }, func() { _ = c.Signal(syscall.SIGCONT) }, func() { _ = c.Pid() },
+			func() { _, _ = c.StdoutPipe() }, func() { _, _ = c.out.Read(make([]byte, 1)) },
 		} {
 			callers.Go(func() {
 				for {
@@ -232,17 +217,24 @@ func TestSignalTogether(t *testing.T) {
 			})
 		}
 		require.NoError(t, c.Start(t.Context()))
-		_, err = c.Wait()
-		assert.NoError(t, err)
-		if keep {
-			var kills sync.WaitGroup
-			for range 4 {
-				kills.Go(func() { _ = c.Kill() })
-			}
-			kills.Wait()
+		for range 4 {
+			callers.Go(func() {
+				_, _ = io.WriteString(c.in, "line\n")
+				_ = c.in.Close()
+				result, err := c.Wait()
+				assert.NoError(t, err)
+				assert.True(t, result.Finished)
+				if keep {
+					_ = c.Kill()
+				}
+				assert.Error(t, c.Start(t.Context()))
+			})
 		}
+		_, err := c.Wait()
+		require.NoError(t, err)
+		eventually(t, "nothing is kept", func() bool { return !keep || errors.Is(c.Kill(), os.ErrProcessDone) })
 		close(ended)
 		callers.Wait()
-		requireDone(t, c)
+		requireDone(t, c.Command)
 	}
 }

@@ -12,7 +12,13 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/relay"
 	"github.com/seed62658d38/watchdog/internal/tty"
-	"github.com/seed62658d38/watchdog/stall/internal/tail"
+)
+
+const (
+	// fillBound is how long it may take to put the rest of the output into the host's pipes.
+	fillBound = 5 * time.Second
+	// slowAfter is how long a reader may take for the rest of the output before it counts as slow.
+	slowAfter = 10 * time.Millisecond
 )
 
 // A stdio connects a command's standard input and output, and notes when output comes.
@@ -25,7 +31,7 @@ type stdio struct {
 	piped    []*relay.Stream // those of streams that go to one of pipes
 	watched  []*relay.File
 	matchers []*matcher
-	tail     *tail.Buffer
+	tail     *tailBuffer
 	terminal *tty.Terminal // in place of the host's, nil for none
 
 	began    time.Time
@@ -46,7 +52,7 @@ func openStdio(cmd *exec.Cmd, cfg *Config, pipes []pipe, watched bool, activity 
 		patterns: make(chan int, 2*len(cfg.Terminal)), woken: make(chan struct{}, 1),
 	}
 	if cfg.Tail != nil {
-		o.tail = tail.New(cfg.Tail.Bytes)
+		o.tail = newTail(cfg.Tail.Bytes)
 	}
 	err := o.open(cmd, watched)
 	if err != nil {
@@ -108,10 +114,9 @@ func sameStream(a, b *os.File) bool {
 // input returns the command's standard input. A goroutine copies a reader that is not a file into a pipe. The goroutine
 // ends at the end of the reader, or with its first write after the command has ended.
 func (o *stdio) input(from io.Reader) (*os.File, error) {
-	if from == nil {
-		return o.devNull(os.O_RDONLY)
-	}
 	switch from := from.(type) {
+	case nil:
+		return o.devNull(os.O_RDONLY)
 	case *os.File:
 		if o.terminal != nil && tty.IsOwn(from) {
 			return o.terminal.Command(), nil
@@ -189,7 +194,6 @@ func (o *stdio) attributes(own *syscall.SysProcAttr) *syscall.SysProcAttr {
 }
 
 func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) {
-	to := cfg.To
 	cfg.Seen, cfg.Full = func(int) { o.wake() }, o.wake
 	if counts {
 		cfg.Seen = func(int) { o.seen(time.Now()); o.wake() }
@@ -201,7 +205,7 @@ func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) 
 		looks = append(looks, m.look)
 	}
 	if tailed {
-		looks = append(looks, func(p []byte) { _, _ = o.tail.Write(p) })
+		looks = append(looks, o.tail.look)
 	}
 	if len(looks) > 0 {
 		cfg.Look = func(p []byte) {
@@ -210,7 +214,7 @@ func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) 
 			}
 		}
 	}
-	w, piped := to.(outputWriter)
+	w, piped := cfg.To.(outputWriter)
 	if piped {
 		cfg.End = w.pipe.finish
 	}
@@ -225,7 +229,6 @@ func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) 
 	return s.Child(), nil
 }
 
-// seen notes an output that counts.
 func (o *stdio) seen(at time.Time) {
 	o.last.Store(int64(max(at.Sub(o.began), 1)))
 	o.activity()
@@ -316,7 +319,7 @@ func (o *stdio) end() {
 // context or the run ends. It calls slow if it has to wait.
 func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	o.end()
-	timer := time.NewTimer(quickestLook)
+	timer := time.NewTimer(slowAfter)
 	defer timer.Stop()
 	for _, s := range o.streams {
 		for waits := true; waits; {

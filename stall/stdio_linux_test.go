@@ -1,17 +1,25 @@
 package stall_test
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -49,19 +57,6 @@ func TestInput(t *testing.T) {
 
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	t.Run("to one writer keeps the order of both", func(t *testing.T) {
-		cmd := command(t, "number:2000")
-		var out, want bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		f := newFixture(t)
-		f.cfg.NoOutput = longTime
-		_, err := f.run(cmd)
-		require.NoError(t, err)
-		for n := range 2000 {
-			fmt.Fprintln(&want, n)
-		}
-		require.Equal(t, want.String(), out.String())
-	})
 	t.Run("to two writers keeps them apart", func(t *testing.T) {
 		cmd := command(t, "print:a", "warn:b")
 		var out, errs strings.Builder
@@ -94,57 +89,9 @@ func TestOutput(t *testing.T) {
 	})
 }
 
-// TestDroppedOutput checks that outputs that are dropped share a pipe unless it matters which of them came.
-func TestDroppedOutput(t *testing.T) {
-	t.Parallel()
-	shared := func(t *testing.T, change func(*stall.Config)) string {
-		t.Helper()
-		cmd := command(t, "pipes")
-		answer, w, err := os.Pipe()
-		require.NoError(t, err)
-		defer answer.Close()
-		cmd.ExtraFiles = []*os.File{w}
-		f := newFixture(t)
-		f.cfg.NoOutput = longTime
-		change(&f.cfg)
-		_, err = f.run(cmd)
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-		text, err := io.ReadAll(answer)
-		require.NoError(t, err)
-		return strings.TrimSpace(string(text))
-	}
-	t.Run("one pipe for both", func(t *testing.T) {
-		require.Equal(t, "true", shared(t, func(*stall.Config) {}))
-	})
-	t.Run("two if only one counts", func(t *testing.T) {
-		require.Equal(t, "false", shared(t, func(c *stall.Config) { c.ActivitySource = stall.ActivityStderr }))
-	})
-	t.Run("two if only one has a tail", func(t *testing.T) {
-		require.Equal(t, "false", shared(t, func(c *stall.Config) {
-			c.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { return p }}
-		}))
-	})
-}
-
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errEnough }
-
-// TestSlowReader checks that a slow reader is not a stall.
-func TestSlowReader(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.NoOutput = 3 * time.Second
-	cmd := command(t, "flood:"+floodSize)
-	got := int64(0)
-	pause := &onFirstWrite{func() { time.Sleep(7 * time.Second) }}
-	cmd.Stdout = io.MultiWriter(pause, counter{&got, 0})
-	result, err := f.run(cmd)
-	require.NoError(t, err)
-	require.Nil(t, result.Trip)
-	require.Equal(t, floodSize, fmt.Sprint(got), "nothing was lost")
-}
 
 // TestActivitySource checks that only the output that counts is a sign of life.
 func TestActivitySource(t *testing.T) {
@@ -157,7 +104,6 @@ func TestActivitySource(t *testing.T) {
 		{stall.ActivityStdout, false, false},
 		{stall.ActivityStderr, false, true},
 		{stall.ActivityStderr, true, false},
-		{stall.ActivityAny, false, false},
 	} {
 		t.Run(fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T) {
 			t.Parallel()
@@ -214,23 +160,6 @@ func TestOutputFile(t *testing.T) {
 	})
 }
 
-// TestOutputFileClosed checks that Run leaves no descriptors of watched files open.
-func TestOutputFileClosed(t *testing.T) {
-	before := descriptors(t)
-	for range 12 {
-		f := newFixture(t)
-		f.cfg.NoOutput = longTime
-		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		require.NoError(t, err)
-		cmd := command(t)
-		cmd.Stdout = file
-		_, err = f.run(cmd)
-		require.NoError(t, err)
-		require.NoError(t, file.Close())
-	}
-	require.Less(t, descriptors(t), before+8)
-}
-
 func descriptors(tb testing.TB) int {
 	tb.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -238,14 +167,211 @@ func descriptors(tb testing.TB) int {
 	return len(all)
 }
 
-// TestNoOutputAtAll checks that a command that never prints anything has a fingerprint of its own.
-func TestNoOutputAtAll(t *testing.T) {
+// TestStoppedHost checks that time in which the host is stopped, as by Ctrl-Z, is not silence, whenever it was.
+func TestStoppedHost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		after, stopped time.Duration
+		quiet          string // how long the command is silent after the stop began
+		trips          bool
+	}{
+		{"longer than the limit", 300 * time.Millisecond, 3500 * time.Millisecond, "4s", false},
+		{"and goes on shortly before the limit", 300 * time.Millisecond, 2500 * time.Millisecond, "3500ms", false},
+		{"and goes on shortly after the limit", time.Second, 2050 * time.Millisecond, "3500ms", false},
+		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "1m", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for range racing.Rounds(1, 5) {
+				cmd := command(t, "stoppable:"+c.quiet)
+				// In the group of the tests a stopped process would have the kernel hang up on all of it, when a process
+				// of it exits whose parent is a guard: if no shell is above the group, it is an orphaned one.
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				out, err := cmd.StdoutPipe()
+				require.NoError(t, err)
+				require.NoError(t, cmd.Start())
+				line := make([]byte, len(ready)+1)
+				_, err = out.Read(line)
+				require.NoError(t, err)
+				time.Sleep(c.after)
+				require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+				time.Sleep(c.stopped)
+				require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+				err = cmd.Wait()
+				eventually(t, "its guard ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+				require.Equal(t, c.trips, err != nil)
+			}
+		})
+	}
+}
+
+// stoppable:3s runs a command that is silent so long. It exits with 9 if that is a stall.
+func stoppable(quiet string) error {
+	cmd := exec.Command(os.Args[0], childArg, "print:"+ready, "sleep:"+quiet)
+	cmd.Stdout = os.Stdout
+	cfg := stall.Config{
+		Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: 3 * time.Second, OnStall: stall.ActionFail,
+	}
+	if _, err := stall.Run(context.Background(), cmd, cfg); err != nil {
+		os.Exit(9)
+	}
+	return nil
+}
+
+// TestPrompt checks that the start of a line is matched when nothing more comes.
+func TestPrompt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.cfg.NoOutput, f.cfg.FingerprintPrefix = 300*time.Millisecond, "ci/nightly"
-	result, err := f.stalled(command(t, "stay"))
-	require.Equal(t, []string{"ci/nightly/stall/no_output:never"}, result.Trip.Fingerprints)
-	require.GreaterOrEqual(t, err.Stop.Elapsed, f.cfg.NoOutput)
-	require.Equal(t, f.cfg.NoOutput, err.Stop.Budget)
-	require.NotErrorIs(t, err, stall.ErrSurvivors)
+	f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile(`^Password:$`)}
+	result, _ := f.stalled(command(t, "prompt:10%\rPassword:", "stay"))
+	require.Equal(t, stall.KindTerminal, result.Trip.Kind)
+}
+
+// TestOneFile checks that two outputs in one file keep their order, and that in two places of it they are kept apart.
+func TestOneFile(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, open func(path string) (*os.File, *os.File)) string {
+		t.Helper()
+		path := t.TempDir() + "/out"
+		out, errs := open(path)
+		f := newFixture(t)
+		f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("never")}
+		cmd := command(t, "number:1000")
+		cmd.Stdout, cmd.Stderr = out, errs
+		_, err := f.run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+		require.NoError(t, errs.Close())
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	openFile := func(path string, flags int) *os.File {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flags, 0o600)
+		require.NoError(t, err)
+		return file
+	}
+	var want strings.Builder
+	for n := range 1000 {
+		fmt.Fprintln(&want, n)
+	}
+	t.Run("shared, as after 2>&1", func(t *testing.T) {
+		require.Equal(t, want.String(), run(t, func(path string) (*os.File, *os.File) {
+			out := openFile(path, 0)
+			fd, err := syscall.Dup(int(out.Fd()))
+			require.NoError(t, err)
+			return out, os.NewFile(uintptr(fd), "errs")
+		}))
+	})
+	t.Run("opened twice for appending", func(t *testing.T) {
+		require.Equal(t, want.String(), run(t, func(path string) (*os.File, *os.File) {
+			return openFile(path, os.O_APPEND), openFile(path, os.O_APPEND)
+		}))
+	})
+	t.Run("opened twice", func(t *testing.T) {
+		text := run(t, func(path string) (*os.File, *os.File) { return openFile(path, 0), openFile(path, 0) })
+		require.Less(t, len(text), want.Len(), "they write over each other, as without Run")
+	})
+}
+
+// TestForward checks that signals of the host reach the command and end nothing by themselves.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	forward := make(chan os.Signal)
+	f.cfg.Forward = forward
+	cmd := command(t, "obey:TERM:9", "print:"+ready, "stay")
+	cmd.Stdout = &onFirstWrite{func() { forward <- syscall.SIGCONT; forward <- syscall.SIGTERM; close(forward) }}
+	result, err := f.run(cmd)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 9, exit.ExitCode())
+	require.True(t, result.Finished)
+	require.Empty(t, result.Sent)
+}
+
+// maxGrowth is how much the memory of a host may grow, in bytes.
+const maxGrowth = 32 << 20
+
+// TestOutputMemory checks that the memory of a host does not grow with the output.
+func TestOutputMemory(t *testing.T) {
+	t.Parallel()
+	size, line := racing.Rounds[int64](128<<20, 10_000_000_000), racing.Rounds[int64](128<<20, 1<<30)
+	for _, c := range []struct {
+		name, to string
+		bytes    int64
+	}{
+		{"much of it", "writer", size},
+		{"one line, matched with patterns and kept as a tail", "matched", line},
+		{"much of it, to a reader that pauses", "slow", 64 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := command(t, "memory:"+c.to+":"+strconv.FormatInt(c.bytes, 10))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+		})
+	}
+}
+
+// memory:TO:BYTES runs a command that prints so many bytes, in a host of its own. It fails if the host needed too much
+// memory or did not get all bytes.
+func memory(argument string) error {
+	to, size, _ := strings.Cut(argument, ":")
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: longTime}
+	var got int64
+	cmd := exec.Command(os.Args[0], childArg, "flood:"+size)
+	cmd.Stdout = counter{&got, 0}
+	switch to {
+	case "slow":
+		cmd.Stdout = counter{&got, 10 * time.Millisecond}
+	case "matched":
+		cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("FATAL")}
+		cfg.Artifacts, cfg.Tail = os.TempDir(), &stall.Tail{Bytes: 1 << 20, Redact: func(p []byte) []byte { return p }}
+	}
+	warm := exec.Command(os.Args[0], childArg, "flood:1048576")
+	warm.Stdout = counter{new(int64), 0}
+	if _, err := stall.Run(context.Background(), warm, cfg); err != nil {
+		return err
+	}
+	debug.FreeOSMemory()
+	before := peakMemory()
+	if _, err := stall.Run(context.Background(), cmd, cfg); err != nil {
+		return err
+	}
+	after := peakMemory()
+	if want, _ := strconv.ParseInt(size, 10, 64); got != want {
+		return fmt.Errorf("%d bytes of %d came", got, want)
+	}
+	if before == 0 || after-before > maxGrowth {
+		return fmt.Errorf("the host grew from %d to %d bytes", before, after)
+	}
+	return nil
+}
+
+// A counter is a writer that counts the bytes, after a pause.
+type counter struct {
+	n     *int64
+	pause time.Duration
+}
+
+func (c counter) Write(p []byte) (int, error) {
+	time.Sleep(c.pause)
+	for _, b := range p {
+		if b != 0 {
+			return 0, errors.New("a byte was changed")
+		}
+	}
+	*c.n += int64(len(p))
+	return len(p), nil
+}
+
+// peakMemory returns the most memory that this process has had, in bytes.
+func peakMemory() int64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kilobytes int64
+	_, _ = fmt.Sscan(rest, &kilobytes)
+	return kilobytes << 10
 }

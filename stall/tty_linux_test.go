@@ -23,8 +23,7 @@ import (
 // left. A shell has the terminal, too, and does not care how it is set.
 func TestTTYHost(t *testing.T) {
 	t.Parallel()
-	for how, code := range map[string]string{"run": "0", "panic": "2", "exit": "3", "term": "143", "none": "0", "stop": "0",
-		"two": "0"} {
+	for how, code := range map[string]string{"run": "0", "exit": "3", "none": "0", "two": "0"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			output, line, err := tty.Pair()
@@ -55,7 +54,7 @@ func TestTTYHost(t *testing.T) {
 	}
 }
 
-// terminal:panic is a host that gives its terminal to a command, and ends so.
+// terminal:exit is a host that gives its terminal to a command, and ends so.
 func hostOnTerminal(how string) error {
 	line := []string{os.Args[0], childArg, "print:" + ready, "stay"}
 	if how == "run" {
@@ -70,12 +69,8 @@ func hostOnTerminal(how string) error {
 	case "none":
 		cmd = exec.Command("/nonexistent")
 		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
-	case "panic":
-		time.AfterFunc(time.Second, func() { panic("a bug") })
 	case "exit":
 		time.AfterFunc(time.Second, func() { os.Exit(3) })
-	case "term":
-		time.AfterFunc(time.Second, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) })
 	case "two":
 		defer time.AfterFunc(time.Second, func() {
 			second := exec.Command(line[0], line[1:]...)
@@ -85,8 +80,6 @@ func hostOnTerminal(how string) error {
 			}
 			cancel()
 		}).Stop()
-	case "stop":
-		time.AfterFunc(time.Second, cancel)
 	}
 	_, err := stall.Run(ctx, cmd, cfg)
 	if err == nil {

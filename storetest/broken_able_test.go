@@ -199,7 +199,7 @@ var ableFaults = []broken{
 			}
 		}
 	})},
-	{"tells of the host's aggregates", "told of runs only",
+	{"tells of the host's aggregates", "a follower of one run",
 		tellsFirst(func(c *call, _ event) []event { return c.stored("session", "run-1") })},
 	{"holds its only connection while it tells", "may use the store", func() alteration {
 		var telling atomic.Bool

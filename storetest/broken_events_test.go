@@ -203,25 +203,26 @@ var eventFaults = []broken{
 		text := []rune(e.AggregateID)
 		e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
 	})},
-	{"keeps milliseconds", "keep their", writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
-	{"rounds to the microsecond", "times are cut off",
+	{"keeps milliseconds", "times keep their",
+		writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
+	{"rounds to the microsecond", "times keep their",
 		writes(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
-	{"cuts off towards 1970", "times are cut off", writes(func(e *event) {
+	{"cuts off towards 1970", "times keep their", writes(func(e *event) {
 		before1970 := e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0
 		setIf(before1970, &e.Timestamp, e.Timestamp.Add(time.Microsecond))
 	})},
-	{"returns the zone of its server", "times are read in UTC", after("Read", func(c *call) {
+	{"returns the zone of its server", "times keep their", after("Read", func(c *call) {
 		each(c.events, func(e *event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) })
 	})},
-	{"reads the clock time of any zone as UTC", "times of other zones", writes(func(e *event) {
+	{"reads the clock time of any zone as UTC", "times keep their", writes(func(e *event) {
 		_, offset := e.Timestamp.Zone()
 		e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
 	})},
-	{"keeps nanoseconds since 1970", "the first and the last year", after("Read", func(c *call) {
+	{"keeps nanoseconds since 1970", "times keep their", after("Read", func(c *call) {
 		each(c.events, func(e *event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() })
 	})},
-	{"converts numbers to floats", "numbers in a payload", writesKeys(func(map[string]any) {})},
-	{"keeps ASCII only", "text in a payload", writes(func(e *event) {
+	{"converts numbers to floats", "nested and empty values", writesKeys(func(map[string]any) {})},
+	{"keeps ASCII only", "nested and empty values", writes(func(e *event) {
 		e.Payload = []byte(strings.Map(func(r rune) rune { return min(r, '\x7f') }, string(e.Payload)))
 	})},
 	{"drops what is null", "nested and empty values", writesKeys(func(keys map[string]json.RawMessage) {
@@ -247,16 +248,16 @@ var eventFaults = []broken{
 		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
 	{"has a limit of parameters per statement", "a batch of ten thousand",
 		fails("Append", errOwn, func(c *call) bool { return len(c.events)*7 > 65_535 })},
-	{"stores an event again when it is the same", "an event appended again", overlaid((*overlay).isSame, (*overlay).add)},
-	{"keeps the last", "of two events with one ID", overlaid((*overlay).isOther, (*overlay).replace)},
-	{"refuses an ID when the event is another", "of two events with one", overlaid((*overlay).isOther, (*overlay).refuse)},
+	{"stores an event again when it is the same", "the first is kept", overlaid((*overlay).isSame, (*overlay).add)},
+	{"keeps the last", "the first is kept", overlaid((*overlay).isOther, (*overlay).replace)},
+	{"refuses an ID when the event is another", "the first is kept", overlaid((*overlay).isOther, (*overlay).refuse)},
 	{"takes a batch with a known ID for stored", "a batch of known and new IDs", drops(func(c *call) bool {
 		return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event) bool {
 			return slices.ContainsFunc(c.events, func(e event) bool { return e.ID == stored.ID })
 		})
 	})},
-	{"keeps the last of a batch", "twice in one batch", before("Append", func(c *call) { slices.Reverse(c.events) })},
-	{"looks for known IDs before the batch only", "twice in one batch", fails("Append", errOwn, func(c *call) bool {
+	{"keeps the last of a batch", "the first is kept", before("Append", func(c *call) { slices.Reverse(c.events) })},
+	{"looks for known IDs before the batch only", "the first is kept", fails("Append", errOwn, func(c *call) bool {
 		seen := map[string]bool{}
 		each(c.events, func(e *event) { seen[e.ID] = true })
 		return len(seen) < len(c.events)
@@ -281,28 +282,28 @@ var eventFaults = []broken{
 	{"does not find an aggregate without events", "an aggregate without events",
 		after("Read", func(c *call) { setIf(c.err == nil && len(c.events) == 0, &c.err, errOwn) })},
 	{"compares the ID only", "of one ID", matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
-	{"finds a prefix", "a run and its layers",
+	{"finds a prefix", "character of an aggregate ID",
 		matchingID(func(asked, stored string) bool { return asked == stored || strings.HasPrefix(stored, asked+"/") })},
-	{"takes the ID for a pattern", "is a pattern", matchingID(func(asked, stored string) bool {
+	{"takes the ID for a pattern", "character of an aggregate ID", matchingID(func(asked, stored string) bool {
 		found, _ := path.Match(strings.NewReplacer("%", "*", "_", "?").Replace(asked), stored)
 		return asked == stored || found && strings.ContainsAny(asked, "%_")
 	})},
-	{"folds the case of aggregate IDs", "case, accents and spaces", matchingID(strings.EqualFold)},
-	{"pads aggregate IDs with spaces", "case, accents and spaces", matchingID(func(asked, stored string) bool {
+	{"folds the case of aggregate IDs", "character of an aggregate ID", matchingID(strings.EqualFold)},
+	{"pads aggregate IDs with spaces", "character of an aggregate ID", matchingID(func(asked, stored string) bool {
 		return strings.TrimRight(asked, " ") == strings.TrimRight(stored, " ")
 	})},
-	{"compares IDs as numbers", "quotes and other symbols", matchingID(func(asked, stored string) bool {
+	{"compares IDs as numbers", "character of an aggregate ID", matchingID(func(asked, stored string) bool {
 		x, notX := strconv.ParseFloat(asked, 64)
 		y, notY := strconv.ParseFloat(stored, 64)
 		return asked == stored || notX == nil && notY == nil && x == y
 	})},
-	{"drops quotes", "quotes and other symbols", matchingID(func(asked, stored string) bool {
+	{"drops quotes", "character of an aggregate ID", matchingID(func(asked, stored string) bool {
 		return strings.ReplaceAll(asked, "'", "") == strings.ReplaceAll(stored, "'", "")
 	})},
-	{"ignores the context of an append", "an append with a done context", ignoresContext("Append")},
-	{"appends and then returns the context's error", "an append with a done context", looksAtContextLate("Append")},
-	{"returns an error of its own when the context has ended", "an append with a done context", hidesContext("Append")},
-	{"ignores the context of a read", "a read with a done context", ignoresContext("Read")},
+	{"ignores the context of an append", "an append or a read with", ignoresContext("Append")},
+	{"appends and then returns the context's error", "an append or a read with", looksAtContextLate("Append")},
+	{"returns an error of its own when the context has ended", "an append or a read with", hidesContext("Append")},
+	{"ignores the context of a read", "an append or a read with", ignoresContext("Read")},
 	{"answers from a cache", "a read sees", remembers(func(kept *sync.Map, c *call) {
 		cached, _ := kept.LoadOrStore(aggregate{c.kind, c.id}, withPayloads(c.events, ownPayload))
 		c.events = withPayloads(cached.([]event), ownPayload)
@@ -317,7 +318,7 @@ var eventFaults = []broken{
 			return shared.(json.RawMessage)
 		})
 	})},
-	{"keeps the appended payload without a copy", "what was appended belongs", notes(func(of func(e event) note, c *call) {
+	{"keeps the appended payload without a copy", "what Read returned", notes(func(of func(e event) note, c *call) {
 		c.events = withPayloads(c.events, func(e event) json.RawMessage { return ownPayload(of(e).event) })
 	})},
 }

@@ -129,16 +129,16 @@ var spendFaults = []broken{
 	{"charges a share of a negative rest", "above its limit",
 		grantsRequests(func(c *call) bool { return c.fits && c.rest() < 0 && c.slice.Least.Requests == 0 },
 			func(c *call) int64 { return c.rest() / 64 })},
-	{"charges a slice again", "taken again is charged once", chargesAgain(func(c *call) bool {
+	{"charges a slice again", "again is charged", chargesAgain(func(c *call) bool {
 		return c.e.granted.Requests == 25 && !c.e.back && c.e.scope == c.slice.Scope
 	}, ownPage, granted)},
 	{"grants again what is asked for now", "again is charged", answers(func(c *call) { c.grant.Granted = c.slice.Least })},
-	{"refuses again what does not fit now", "taken again is charged once",
+	{"refuses again what does not fit now", "again is charged",
 		answers(func(c *call) { setIf(c.slice.Least.Requests > c.slice.Limit.Requests, &c.grant, grant{}) })},
-	{"grants a returned slice anew", "again after its return",
+	{"grants a returned slice anew", "again is charged",
 		chargesAgain(func(c *call) bool { return c.e.back && c.e.granted.Requests == 25 }, ownPage,
 			func(e *entry) totals { return e.returned })},
-	{"grants of a returned slice what was kept", "again after its return",
+	{"grants of a returned slice what was kept", "again is charged",
 		answers(func(c *call) { setIf(c.e.granted.Requests == 25, &c.grant.Granted, c.e.granted.Sub(c.e.returned)) })},
 	{"remembers what did not fit", "a slice that did not fit", func() alteration {
 		refused := map[string]bool{}
@@ -152,18 +152,18 @@ var spendFaults = []broken{
 			c.l.meet(c.slice.ID)
 		}
 	})},
-	{"gives back each time", "what is given back fits again",
+	{"gives back each time", "given back of a slice",
 		beforeReturn(func(c *call) { setIf(c.e.granted.Requests == 40, &c.e.back, false) })},
-	{"fails when a slice is returned again", "what is given back fits again",
+	{"fails when a slice is returned again", "given back of a slice",
 		answersReturn(errOwn, func(c *call) bool { return c.e.back && c.e.granted.Requests < 50 })},
-	{"puts a later return in the place of the first", "what is given back fits again", beforeReturn(func(c *call) {
+	{"puts a later return in the place of the first", "given back of a slice", beforeReturn(func(c *call) {
 		if c.e.back && c.unused.Requests < c.e.returned.Requests {
 			c.l.charged[c.e.at] = c.l.charged[c.e.at].Add(c.e.returned.Sub(c.unused))
 		}
 	})},
-	{"gives nothing back after another slice of the scope", "its own slice", answersReturn(nil, func(c *call) (is bool) {
+	{"gives nothing back after another slice of the scope", "back of a slice", answersReturn(nil, func(c *call) (is bool) {
 		for _, other := range c.l.slices {
-			is = is || other != c.e && other.at == c.e.at && other.back && c.e.granted.Requests == 20
+			is = is || other != c.e && other.at == c.e.at && other.back && c.e.granted.Requests == 35
 		}
 		return is
 	})},
@@ -233,11 +233,11 @@ var spendFaults = []broken{
 	{"does not look at a slice's zone", "an invalid slice", validates(func(s *slice) { s.Zone = "" })},
 	{"has an error of its own for an invalid slice", "an invalid slice",
 		after("validate", func(c *call) { c.err = own(c.err) })},
-	{"ignores the context of a take", "a take with a done context", ignoresContext("Take")},
-	{"charges and then returns the context's error", "a take with a done context", looksAtContextLate("Take")},
-	{"has an error of its own for a take with a done context", "a take with a done context", hidesContext("Take")},
-	{"ignores the context of a return", "a return with a done context", ignoresContext("Return")},
-	{"gives back and then returns the context's error", "a return with a done context", looksAtContextLate("Return")},
-	{"has an error of its own for a return with a done context", "a return with a done context", hidesContext("Return")},
+	{"ignores the context of a take", "a take or a return with", ignoresContext("Take")},
+	{"charges and then returns the context's error", "a take or a return with", looksAtContextLate("Take")},
+	{"has an error of its own for a take with a done context", "a take or a return with", hidesContext("Take")},
+	{"ignores the context of a return", "a take or a return with", ignoresContext("Return")},
+	{"gives back and then returns the context's error", "a take or a return with", looksAtContextLate("Return")},
+	{"has an error of its own for a return with a done context", "a take or a return with", hidesContext("Return")},
 	{"reads what is charged before it writes it", crowdFits, before("charge", func(c *call) { c.l.meet(c.slice.Scope) })},
 }

@@ -28,5 +28,5 @@ func ExampleTest() {
 	if broken := new(storetest.Violation); errors.As(err, &broken) {
 		fmt.Println(broken.Rule)
 	}
-	// Output: times keep their microseconds
+	// Output: times keep their microseconds, cut off below and not rounded, in any year, and are read in UTC
 }

@@ -39,16 +39,11 @@ var feedRules = []eventRule{
 			transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3)))(e)
 			receives(e, told, numbered("a", 1), numbered("b", 3))
 		})},
-	{"a follower of one run is told of no other",
+	{"a follower of one run is told of no other, and of nothing of the host's own",
 		"the page of a run would show what happened to another one", following(runID, func(e *eventEnv, told tellings) {
 			put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
-				inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4))(e)
-			receives(e, told, numbered("own", 4))
-		})},
-	{"a follower is told of runs only",
-		"the host's own aggregates in the same table are nobody's run", following("", func(e *eventEnv, told tellings) {
-			put(ofSession(numbered("host", 1)), numbered("run", 2))(e)
-			receives(e, told, numbered("run", 2))
+				inAggregate(numbered("folded", 3), "RUN-1"), ofSession(numbered("host", 4)), numbered("own", 5))(e)
+			receives(e, told, numbered("own", 5))
 		})},
 	{"a follower may use the store while it is told",
 		"a page reads the run of each event: with a lock or the only connection held it waits for itself", usesStoreWhenTold},

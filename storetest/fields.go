@@ -32,41 +32,16 @@ var fieldRules = []eventRule{
 				with(numbered("beside", 2), func(e *watchdog.Event) { e.Type = "interview.started" })),
 			holds("cancel", "beside"),
 		)},
-	{"times keep their microseconds",
-		"a window is identified by its start, to the microsecond: a start that lost digits is another window", inTurn(
-			timeBecomes("one", noon.Add(time.Microsecond), noon.Add(time.Microsecond)),
-			timeBecomes("all", noon.Add(999_999*time.Microsecond), noon.Add(999_999*time.Microsecond)),
-			timeBecomes("some", noon.Add(120_300*time.Microsecond), noon.Add(120_300*time.Microsecond)),
-		)},
-	{"times are cut off below the microsecond, not rounded",
-		"the watchdog truncates before it compares; a store that rounds would return a time in the future", inTurn(
-			timeBecomes("up", noon.Add(999), noon),
-			timeBecomes("half", noon.Add(500), noon),
-			timeBecomes("before 1970", before1970.Add(900), before1970),
-		)},
-	{"times are read in UTC",
-		"events are compared, printed and sent as they are read: with a local zone one event has two texts on two machines",
-		func(e *eventEnv) { equal("location", roundTrip(e, numbered("a", 1)).Timestamp.Location(), time.UTC) }},
-	{"times of other zones are converted",
-		"a host in another zone means the same moment: a clock time that is not converted moves a deadline by hours", inTurn(
-			timeBecomes("east", noon.In(time.FixedZone("east", 5*3600+1800)), noon),
-			timeBecomes("west", noon.In(time.FixedZone("west", -11*3600)), noon),
-		)},
-	{"the first and the last year fit",
-		"nanoseconds since 1970 in 64 bits overflow in 2262: a far deadline would be read as one in the past",
-		inTurn(timeBecomes("first", firstYear, firstYear), timeBecomes("last", lastYear, lastYear))},
-	{"numbers in a payload stay exact",
-		"an ID or an amount in a host's payload that is converted to a float comes back as another number", payloadsStay(
+	{"times keep their microseconds, cut off below and not rounded, in any year, and are read in UTC",
+		"a window is identified by its start, and a deadline that lost digits, its zone or its century is another one",
+		forEach(times, becomes)},
+	{"numbers, texts, and nested and empty values in a payload stay as they are",
+		"an ID that becomes a float is another number, and who checks for a key gets another answer if it was dropped",
+		payloadsStay(
 			`{"big":9007199254740993,"low":-9223372036854775809,"long":0.1234567890123456789012345,"none":0}`,
 			`{"far":1.5e400,"near":-1.5E-400}`,
-		)},
-	{"text in a payload stays as it is",
-		"notes and reasons are in any language, with characters that mean something in SQL, HTML and shells", payloadsStay(
 			`{"says":"<b>&amp; 'it''s' \"quoted\" \\ / \n\t\r 100% ? $1 :x"}`,
 			`{"日本語":"Grüße, 🜁 \u00e9 \ud83d\udc15 e\u0301 \u2028","":"empty key"}`,
-		)},
-	{"nested and empty values in a payload stay",
-		"a reader that checks whether a key exists gets another answer if null or an empty list was dropped", payloadsStay(
 			`{"null":null,"false":false,"empty":"","zero":0,"list":[],"object":{},"nested":{"a":[{"b":[null,{}]}]}}`,
 			" {\n\t\"spaced\" : [ 1 , 2 ] }\r\n ",
 			`{"deep":`+strings.Repeat(`[`, 500)+strings.Repeat(`]`, 500)+`}`,
@@ -101,13 +76,30 @@ var (
 	lastYear   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// timeBecomes appends an event with the time, in an aggregate of its own, and checks the time that is read.
-func timeBecomes(name string, appended, want time.Time) eventStep {
-	event := inAggregate(numbered(name, 0), name)
-	event.Timestamp = appended
+// A reading is a time and what is read of it.
+type reading struct {
+	name           string
+	appended, want time.Time
+}
+
+var times = []reading{
+	{"one", noon.Add(time.Microsecond), noon.Add(time.Microsecond)},
+	{"all", noon.Add(999_999 * time.Microsecond), noon.Add(999_999 * time.Microsecond)},
+	{"some", noon.Add(120_300 * time.Microsecond), noon.Add(120_300 * time.Microsecond)},
+	{"up", noon.Add(999), noon}, {"half", noon.Add(500), noon}, {"before 1970", before1970.Add(900), before1970},
+	{"east", noon.In(time.FixedZone("east", 5*3600+1800)), noon},
+	{"west", noon.In(time.FixedZone("west", -11*3600)), noon},
+	{"first", firstYear, firstYear}, {"last", lastYear, lastYear},
+}
+
+// becomes appends an event with a time, in an aggregate of its own, and checks the time that is read.
+func becomes(r reading) eventStep {
+	event := inAggregate(numbered(r.name, 0), r.name)
+	event.Timestamp = r.appended
 	return func(e *eventEnv) {
 		got := roundTrip(e, event).Timestamp
-		contract.Require(got.Equal(want), "appended %v, read %v, want %v", appended, got, want)
+		contract.Require(got.Equal(r.want) && got.Location() == time.UTC,
+			"appended %v, read %v, want %v in UTC", r.appended, got, r.want)
 	}
 }
 

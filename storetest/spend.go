@@ -158,31 +158,26 @@ var sliceRules = []spendRule{
 			turn.Least.Turns, turn.Limit.Turns, all.Turns = 1, 60, 1
 			inTurn(unfit(asks("c", 5, 10)), grants(turn, watchdog.Totals{Turns: 1}, all))(e)
 		}},
-	{"a slice that is taken again is charged once, and has what was granted then",
+	{"a slice that is taken again is charged once, also after its return, and has what was granted then",
 		"a take whose answer was lost is repeated: it must not charge twice, nor be refused because of itself", inTurn(
 			gets(asks("a", 25, 60), 25, 25),
 			gets(asks("b", 7, 60), 7, 32),
 			gets(asks("a", 25, 60), 25, 32),
 			gets(asks("a", 9, 3), 25, 32),
 			uses(32),
+			givesBack("a", 5), gets(asks("a", 25, 60), 25, 27),
 		)},
-	{"a slice that is taken again after its return is charged no more",
-		"a repeated take can arrive late, after its process has given the rest back",
-		inTurn(gets(asks("a", 25, 60), 25, 25), givesBack("a", 5), gets(asks("a", 25, 60), 25, 20))},
 	{"a slice that did not fit can be taken when it does",
 		"a process that was refused asks again under the same ID: the refusal charged nothing, and used up no ID",
 		inTurn(unfit(asks("a", 50, 10)), gets(asks("a", 5, 10), 5, 5))},
-	{"what is given back fits again, and is given back once",
+	{"what is given back of a slice fits again, and is given back once",
 		"a return whose answer was lost is repeated: giving back twice would be a limit that grows", inTurn(
 			gets(asks("a", 40, 60), 40, 40),
 			givesBack("a", 30), uses(10),
 			givesBack("a", 30), givesBack("a", 4), uses(10),
 			gets(asks("b", 35, 60), 35, 45),
-		)},
-	{"a return is of its own slice",
-		"two processes of one scope each give back their own rest", inTurn(
-			gets(asks("a", 20, 60), 20, 20), gets(asks("b", 10, 60), 10, 30),
-			givesBack("b", 0), givesBack("a", 20), uses(10),
+			gets(asks("c", 10, 60), 10, 55),
+			givesBack("c", 0), givesBack("b", 35), uses(20),
 		)},
 	{"a return of what no slice has is ErrInvalid",
 		"a caller repeats a return that failed, but not one that can never succeed: errors.Is tells them apart", inTurn(
@@ -208,12 +203,11 @@ var sliceRules = []spendRule{
 		forEach(sliceFlaws, func(f sliceFlaw) spendStep {
 			return fails("take of a slice with "+f.name, watchdog.ErrInvalid, takes(with(asks("flawed", 5, 60), f.spoil)))
 		})},
-	{"a take with a done context charges nothing and returns the context's error",
-		"a call that was refused because the store took too long is not made: it must not be charged later",
-		inTurn(withDoneContexts(takes(asks("late", 5, 60))), uses(0))},
-	{"a return with a done context gives nothing back and returns the context's error",
-		"the caller no longer waits: it returns the slice again, with what is unused then",
-		inTurn(gets(asks("a", 20, 60), 20, 20), withDoneContexts(givesBack("a", 5)), uses(20))},
+	{"a take or a return with a done context changes nothing and returns the context's error",
+		"a call that was refused because the store took too long is not made: it must not be charged later", inTurn(
+			withDoneContexts(takes(asks("late", 5, 60))), uses(0),
+			gets(asks("a", 20, 60), 20, 20), withDoneContexts(givesBack("a", 5)), uses(20),
+		)},
 	{"a slice that many take at once under one ID is charged once",
 		"a call that is made again while the first hangs meets it there", eachSpendRace(func(e *spendEnv, scope string) {
 			slice := inScope(asks(scope, 3, 60), scope)

@@ -69,7 +69,7 @@ func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contractte
 		}
 		rule := contracttest.RuleOf(t, rules, b.Breaks)
 		t.Run(b.Flaw, func(t *testing.T) {
-			for run := range racing.Tenth(100) {
+			for run := range racing.Rounds(100, 100) {
 				require.Error(t, contract.Check(t.Context(), rule, b.Open()), "run %d", run+1)
 			}
 		})

@@ -175,7 +175,7 @@ func TestHostLost(t *testing.T) {
 			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 		})
 	})
-	t.Run("where an earlier version expired the lease, nothing but that is known", func(t *testing.T) {
+	t.Run("where nothing but that is known, the end names no lease", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.dies(1)
 			row, err := f.Session(f.Context(), "dead-000")
@@ -271,76 +271,17 @@ func TestHostLostInDoubt(t *testing.T) {
 			require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
 		})
 	})
-	t.Run("that of an earlier version is not this one's", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.onCancel = func(_ context.Context, s session.Session) error {
-				f.cancelAsBefore(s)
-				return lost
-			}
-			require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
-			f.requireEnd("dead-000", watchdog.SessionIdleTimeout)
-		})
-	})
 }
 
-// cancelAsBefore cancels a session as a sweeper of the version does which knows one reason, and returns the outcome.
-func (f *fixture) cancelAsBefore(s session.Session) session.Outcome {
-	run := sweep.StalledRun{
-		RunID: s.RunID, StartedAt: s.StartedAt, LastEventAt: s.LastEventAt, DecidedAt: time.Now(),
-		Silence: s.SilentFor(time.Now()), Threshold: 10 * time.Minute,
+// TestEventIDs: what a sweeper knows of why a run stalled is no part of the IDs of its events.
+func TestEventIDs(t *testing.T) {
+	before := stalledRun()
+	now := before
+	now.HostLost, now.Expired = true, session.ExpiredLease{ID: "lease-1", Looks: 4, RenewedAt: noon}
+	require.Equal(t, before.WarningEvent().ID, now.WarningEvent().ID)
+	require.NotEqual(t, before.WarningEvent().Payload, now.WarningEvent().Payload)
+	for i, e := range now.CancelEvents() {
+		require.Equal(t, before.CancelEvents()[i].ID, e.ID)
+		require.Contains(t, string(e.Payload), `"reason":"host_lost"`)
 	}
-	outcome, err := f.Memory.Cancel(context.Background(), s, session.CancelRequest{
-		By: "before", Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
-	})
-	require.NoError(f, err)
-	return outcome
-}
-
-// TestMixedFleet: beside a sweeper of an earlier version a run whose process died has one end, and its row says the
-// same.
-func TestMixedFleet(t *testing.T) {
-	t.Run("that of the earlier version, if it is first", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.onCancel = func(_ context.Context, s session.Session) error {
-				require.Equal(f, session.Done, f.cancelAsBefore(s))
-				return nil
-			}
-			require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
-			f.requireEnd("dead-000", watchdog.SessionIdleTimeout)
-		})
-	})
-	t.Run("that of the earlier version, if only its events are stored", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			row, err := f.Session(f.Context(), "dead-000")
-			require.NoError(f, err)
-			f.cancelAsBefore(row)
-			f.row(row) // as a host's own finder and canceller leave it
-			require.Equal(f, []string{"dead-000 end_stored"}, outcomes(f.pass()))
-			f.requireEnd("dead-000", watchdog.SessionIdleTimeout)
-		})
-	})
-	t.Run("that of this version, if it is first", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			row, err := f.Session(f.Context(), "dead-000")
-			require.NoError(f, err)
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Equal(f, session.Changed, f.cancelAsBefore(row))
-			f.requireEnd("dead-000", watchdog.SessionHostLost)
-		})
-	})
-	t.Run("and all events have the IDs that they had", func(t *testing.T) {
-		before := stalledRun()
-		now := before
-		now.HostLost, now.Expired = true, session.ExpiredLease{ID: "lease-1", Looks: 4, RenewedAt: noon}
-		require.Equal(t, before.WarningEvent().ID, now.WarningEvent().ID)
-		require.NotEqual(t, before.WarningEvent().Payload, now.WarningEvent().Payload)
-		for i, e := range now.CancelEvents() {
-			require.Equal(t, before.CancelEvents()[i].ID, e.ID)
-			require.Contains(t, string(e.Payload), `"reason":"host_lost"`)
-		}
-	})
 }

@@ -46,8 +46,7 @@ func (r StalledRun) WarningEvent() watchdog.Event {
 }
 
 // CancelEvents returns the two events of the cancel, to be appended together: an advisory with the directive cancel,
-// and the cancel itself. Their IDs have no reason: there is one cancel in a window, also beside a sweeper of an earlier
-// version, which knows one reason.
+// and the cancel itself. Their IDs have no reason: there is one cancel in a window, whichever reason sweepers know.
 func (r StalledRun) CancelEvents() []watchdog.Event {
 	p := record.Cancel{
 		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),

@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 	})
 	t.Run("a host that dies is found dead in four promises, whatever others have promised", func(t *testing.T) {
 		for _, promise := range []time.Duration{time.Second, 10 * time.Second, session.LongestPromise} {
-			for phase := range racing.Tenth(7) {
+			for phase := range racing.Rounds(7, 7) {
 				inBubble(t, func(f *fixture) {
 					f.atOnce()
 					f.cfg.Interval = 24 * time.Hour

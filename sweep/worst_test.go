@@ -122,7 +122,7 @@ func TestWorstTime(t *testing.T) {
 // TestWorstTimeHolds: whatever the settings are, the sessions of hosts that die, and those that go silent while their
 // host lives, are all cancelled within the worst time.
 func TestWorstTimeHolds(t *testing.T) {
-	for seed := range racing.Tenth(60) {
+	for seed := range racing.Rounds[uint64](60, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				random := rand.New(rand.NewPCG(seed, 11))

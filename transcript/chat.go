@@ -76,7 +76,6 @@ func (r *Reader) chat(data []byte) bool {
 	return false
 }
 
-// chatCalls takes the calls of a message, which are a turn.
 func (r *Reader) chatCalls(m *message) bool {
 	id := strconv.Itoa(r.elements)
 	add := func(callID text, f *function) {
@@ -160,5 +159,4 @@ func (r *Reader) chatUser(m *message, at time.Time) (known bool) {
 	return known
 }
 
-// at is when a message was written.
 func (e *extra) at() time.Time { return milliseconds(e.Timestamp * 1000) }

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// A claudeLine is a line of a session of Claude Code.
 type claudeLine struct {
 	Type       text
 	UUID       text
@@ -52,10 +51,19 @@ func (r *Reader) claude(data []byte) bool {
 	}
 	agent := r.side.agent(&l)
 	switch l.Type {
-	case "assistant":
-		return l.hasContent() && r.claudeCalls(agent, &l)
-	case "user":
-		return l.hasContent() && r.claudeUser(agent, &l)
+	case "assistant", "user":
+		if l.Message == nil || l.Message.Content == nil {
+			return false
+		}
+		if l.Type == "user" {
+			return r.claudeUser(agent, &l)
+		}
+		for _, b := range blocksOf(l.Message.Content) {
+			if b.Type == "tool_use" {
+				r.call(agent, string(cmp.Or(l.Message.ID, l.UUID)), b.call())
+			}
+		}
+		return true
 	case "attachment":
 		if a := &l.Attachment; a.Type == "queued_command" && a.CommandMode != "task-notification" && l.typed(a.Prompt) {
 			r.says(agent, timeOf(string(l.Timestamp)))
@@ -63,17 +71,6 @@ func (r *Reader) claude(data []byte) bool {
 		return true
 	}
 	return slices.Contains(claudeOthers, string(l.Type))
-}
-
-func (l *claudeLine) hasContent() bool { return l.Message != nil && l.Message.Content != nil }
-
-func (r *Reader) claudeCalls(agent string, l *claudeLine) bool {
-	for _, b := range blocksOf(l.Message.Content) {
-		if b.Type == "tool_use" {
-			r.call(agent, string(cmp.Or(l.Message.ID, l.UUID)), b.call())
-		}
-	}
-	return true
 }
 
 // claudeUser takes a line in the user's role: results, what a person typed, or what the program says.

@@ -113,7 +113,6 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 	return true
 }
 
-// typed reports whether a person typed the message.
 func (it *item) typed() bool {
 	return it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
 		return b.Text != "" && !programSays(string(b.Text))

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -8,12 +9,26 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+)
+
+// maxValue is the largest value that is kept. A larger one is skipped and counts as a line that is not known.
+const maxValue = 128 << 20
+
+var (
+	errBroken  = errors.New("broken JSON")
+	errTooLong = errors.New("a value is too long")
 )
 
 // A document takes a file apart into the lines, or the elements of a list, that say something. A list is the whole
-// file, or a field of an object: so none of these needs to be in memory at once.
+// file, or a field of an object: so none of these needs to be in memory at once, and neither does a field that is not
+// needed, which [json.Decoder] would keep. It finds where a value ends; whether it is valid is for [json.Unmarshal] to
+// say.
 type document struct {
-	*scanner
+	in    *bufio.Reader
+	line  int    // the number of the line that is read, from 1
+	fresh bool   // nothing but space was read of that line
+	kept  []byte // the values that were kept since it was emptied
 
 	begun    bool
 	inList   bool     // in a list of messages
@@ -31,7 +46,6 @@ type value struct {
 	line int      // on which it begins
 }
 
-// A kind is that of a value.
 type kind int
 
 const (
@@ -62,7 +76,6 @@ func (d *document) read() (value, error) {
 // within reports whether the end of the file would be in the middle of something.
 func (d *document) within() bool { return d.inList || d.inObject || len(d.kept) > 0 }
 
-// begin looks at the first bytes.
 func (d *document) begin() error {
 	start, _ := d.in.Peek(6) // less than that is no such thing
 	for _, other := range []struct{ bytes, is string }{
@@ -87,44 +100,43 @@ func (d *document) begin() error {
 
 // part reads the next part: a line, an element of a list, or the fields of an object up to the list.
 func (d *document) part() (v value, err error) {
-	b, err := d.next()
+	b, err := d.next(false)
 	v.line = d.line
 	switch {
 	case err != nil:
 		return v, err
 	case d.inList:
 		return d.element(b)
-	case d.inObject:
-		return d.fields(v)
-	case b == '{':
+	case b == '{' && !d.inObject:
 		d.inObject, d.tooLong, d.keys = true, false, d.keys[:0]
-		d.keep(b)
-		return d.fields(v)
-	case b == '[':
+		d.one(true)
+	case b == '[' && !d.inObject:
 		d.beginList()
 		return v, nil
+	case !d.inObject:
+		return v, errBroken
 	}
-	return v, errBroken
+	return d.fields(v)
 }
 
 func (d *document) beginList() {
 	d.inList, d.elements = true, 0
-	d.keep('[')
+	d.one(true)
 }
 
 // fields reads the fields of an object up to its end, which makes it a line, or up to a list of messages, which makes
 // it a document.
 func (d *document) fields(v value) (value, error) {
 	for {
-		b, err := d.next()
+		b, err := d.next(false)
 		switch {
 		case err != nil:
 			return v, err
 		case b == '}':
-			d.keep(b)
+			d.one(true)
 			return d.endObject(v)
 		case b == ',' && len(d.keys) > 0:
-			d.keep(b)
+			d.one(true)
 		case len(d.keys) > 0:
 			return v, errBroken
 		}
@@ -144,7 +156,7 @@ func (d *document) field() error {
 		return err
 	}
 	d.keys = append(d.keys, name)
-	if b, err := d.next(); err != nil {
+	if b, err := d.next(false); err != nil {
 		return err
 	} else if b == '[' && (name == "messages" || name == "trajectory") {
 		d.beginList()
@@ -161,9 +173,8 @@ func (d *document) field() error {
 	return err
 }
 
-// name reads the name of a field and the colon.
 func (d *document) name() (name string, err error) {
-	if b, err := d.next(); err != nil || b != '"' {
+	if b, err := d.next(false); err != nil || b != '"' {
 		return "", cmp.Or(err, errBroken)
 	}
 	start := len(d.kept)
@@ -173,10 +184,10 @@ func (d *document) name() (name string, err error) {
 	if json.Unmarshal(d.kept[start:], &name) != nil {
 		return "", errBroken
 	}
-	if b, err := d.next(); err != nil || b != ':' {
+	if b, err := d.next(false); err != nil || b != ':' {
 		return "", cmp.Or(err, errBroken)
 	}
-	d.keep(':')
+	d.one(true)
 	return name, nil
 }
 
@@ -195,16 +206,16 @@ func (d *document) endObject(v value) (value, error) {
 // element reads an element of a list, or its end.
 func (d *document) element(b byte) (v value, err error) {
 	if b == ',' && d.elements > 0 {
-		d.keep(b)
+		d.one(true)
 		d.kept = d.kept[:0]
-		if b, err = d.next(); err != nil {
+		if b, err = d.next(false); err != nil {
 			return v, err
 		}
 	}
 	v.line = d.line
 	if b == ']' {
 		d.inList = false
-		d.keep(b)
+		d.one(true)
 		v.kind = theEnd
 		return v, nil
 	}
@@ -212,4 +223,159 @@ func (d *document) element(b byte) (v value, err error) {
 	err = d.value(true)
 	v.kind, v.data = anElement, d.kept
 	return v, err
+}
+
+const space = " \t\r\n"
+
+// chunk returns what is there to read, at least a byte.
+func (d *document) chunk() ([]byte, error) {
+	if _, err := d.in.Peek(1); err != nil {
+		return nil, err
+	}
+	return d.in.Peek(d.in.Buffered())
+}
+
+// next skips white space and returns the next byte without taking it.
+func (d *document) next(keep bool) (byte, error) {
+	for {
+		chunk, err := d.chunk()
+		if err != nil {
+			return 0, err
+		}
+		rest := bytes.TrimLeft(chunk, space)
+		if n := len(chunk) - len(rest); n > 0 {
+			d.take(chunk[:n], keep)
+		}
+		if len(rest) > 0 {
+			return rest[0], nil
+		}
+	}
+}
+
+// take takes the first bytes of a chunk: white space, or what ends with other bytes. It appends them to kept if they
+// are wanted.
+func (d *document) take(taken []byte, keep bool) {
+	if keep && len(d.kept) <= maxValue {
+		d.kept = append(d.kept, taken...)
+	}
+	if n := bytes.Count(taken, []byte{'\n'}); n > 0 {
+		d.line += n
+		d.fresh = true
+	}
+	d.fresh = d.fresh && len(bytes.TrimRight(taken, space)) == 0
+	_, _ = d.in.Discard(len(taken)) // they are in the buffer
+}
+
+// one takes the next byte, which next returned.
+func (d *document) one(keep bool) {
+	b, _ := d.in.ReadByte() // it is in the buffer
+	if keep && len(d.kept) <= maxValue {
+		d.kept = append(d.kept, b)
+	}
+	d.fresh = false
+}
+
+// value takes a value, and appends it to kept if it is wanted.
+func (d *document) value(keep bool) error {
+	start := len(d.kept)
+	for depth, first := 0, true; depth > 0 || first; first = false {
+		b, err := d.next(keep && depth > 0)
+		if err != nil {
+			return err
+		}
+		if depth == 0 && strings.IndexByte(",:]}", b) >= 0 {
+			return errBroken
+		}
+		nested, err := d.token(b, keep)
+		if err != nil {
+			return err
+		}
+		depth += nested
+	}
+	if len(d.kept) > maxValue {
+		d.kept = d.kept[:start]
+		return errTooLong
+	}
+	return nil
+}
+
+// token takes what begins with that byte, and returns by how much it nests what comes.
+func (d *document) token(b byte, keep bool) (nested int, err error) {
+	switch b {
+	case '"':
+		return 0, d.text(keep)
+	case '{', '[':
+		nested = 1
+	case '}', ']':
+		nested = -1
+	case ',', ':':
+	default:
+		return 0, d.plain(keep)
+	}
+	d.one(keep)
+	return nested, nil
+}
+
+// text takes a string. Most of a file is in one.
+func (d *document) text(keep bool) error {
+	d.one(keep)
+	for escaped := false; ; {
+		chunk, err := d.chunk()
+		if err != nil {
+			return err
+		}
+		for n, b := range chunk {
+			switch {
+			case escaped:
+				escaped = false
+			case b == '\\':
+				escaped = true
+			case b == '"':
+				d.take(chunk[:n+1], keep)
+				return nil
+			case b == '\n': // a line that was cut off
+				d.take(chunk[:n+1], keep)
+				d.fresh = true
+				return errBroken
+			}
+		}
+		d.take(chunk, keep)
+	}
+}
+
+// plain takes what is up to a delimiter, such as a number or a word.
+func (d *document) plain(keep bool) error {
+	for d.one(keep); ; {
+		chunk, err := d.chunk()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n := bytes.IndexAny(chunk, space+",:]}[{\""); n >= 0 {
+			d.take(chunk[:n], keep)
+			return nil
+		}
+		d.take(chunk, keep)
+	}
+}
+
+// recover goes on with the next line, or with this one if a value broke off before it.
+func (d *document) recover() error {
+	if d.fresh {
+		if b, err := d.next(false); err != nil || b == '{' || b == '[' {
+			return err
+		}
+	}
+	for {
+		_, err := d.in.ReadSlice('\n')
+		if err == nil {
+			d.line++
+			d.fresh = true
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
 }

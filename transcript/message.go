@@ -26,7 +26,6 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A block is a part of the content of a message.
 type block struct {
 	Type      text
 	Text      text
@@ -97,7 +96,6 @@ func outcomeOf(content json.RawMessage) []byte {
 	return []byte(strings.Join(texts, "\n"))
 }
 
-// timeOf returns the time that a text says, or none.
 func timeOf(s string) time.Time {
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {

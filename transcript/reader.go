@@ -1,26 +1,29 @@
 package transcript
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // A Reader reads a session. It is not safe for concurrent use.
 type Reader struct {
 	turns
 
-	in   document
-	err  error
-	text textAgent
-	side chain
+	in  document
+	err error
 }
 
 // NewReader returns a Reader of what r has. It reads ahead.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{in: document{scanner: newScanner(r)}, turns: turns{conversation: 1, threads: map[string]*thread{}}}
+	return &Reader{
+		in:    document{in: bufio.NewReaderSize(r, 64<<10), line: 1, fresh: true},
+		turns: turns{conversation: 1, threads: map[string]*thread{}},
+	}
 }
 
 // Next returns the next turn, and [io.EOF] after the last one. Any other error is that of the reader, or wraps
@@ -43,7 +46,6 @@ func (r *Reader) Next() (Turn, error) {
 // Coverage returns the counts so far.
 func (r *Reader) Coverage() Coverage { return r.counts }
 
-// advance reads one more value.
 func (r *Reader) advance() error {
 	if c := &r.counts; c.Format == "" && c.Unknown >= 100 {
 		return errUnknown
@@ -65,13 +67,9 @@ func (r *Reader) advance() error {
 		r.takeElement(v.data)
 	case theEnd:
 		r.endConversation()
-		r.forget()
 	}
 	return nil
 }
-
-// forget begins another conversation.
-func (r *Reader) forget() { r.text, r.side = textAgent{}, chain{} }
 
 // verdict is the error at the end.
 func (r *Reader) verdict(err error) error {
@@ -111,7 +109,6 @@ func (r *Reader) takeElement(data []byte) {
 		r.take(formatOfElement(message), message)
 	}
 	r.endConversation()
-	r.forget()
 }
 
 // take takes a line or an element. All of a file are of one format, but that chats may have items of the Responses API.
@@ -141,4 +138,56 @@ func (r *Reader) takeAs(format Format, data []byte) bool {
 		return r.chat(data)
 	}
 	return false
+}
+
+// ErrFormat is wrapped by [Reader.Next] if what is read is not a session that this package knows, or too much of it is
+// not. The text says what it is instead, if that is known, and what to do.
+var ErrFormat = errors.New("not a session file that is known")
+
+// A Format is a form in which sessions are kept.
+type Format string
+
+// The formats.
+const (
+	ClaudeCode Format = "Claude Code"
+	Codex      Format = "Codex"
+	OpenCode   Format = "opencode"
+	SWEAgent   Format = "SWE-agent"
+	Chat       Format = "chat messages"
+)
+
+var errUnknown = fmt.Errorf("%w: it has nothing of a session of Claude Code, Codex, opencode or SWE-agent, and no "+
+	"list of chat messages", ErrFormat)
+
+// formatOfLine tells the format of an object that is a line, by the names of its fields and by the lines before.
+func formatOfLine(v value, before Format) Format {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(v.keys, name) })
+	}
+	switch {
+	case has("type") && has("payload"), has("record_type"), has("instructions") && has("timestamp"):
+		return Codex
+	case has("type") && (has("sessionId", "parentUuid", "leafUuid", "messageId") || before == ClaudeCode):
+		return ClaudeCode
+	}
+	return formatOfElement(v.data)
+}
+
+func formatOfElement(data []byte) Format {
+	var e struct {
+		Type, Role, Object               text
+		Info, Parts, Action, Observation json.RawMessage
+	}
+	_ = json.Unmarshal(data, &e) // what is broken has no format
+	switch {
+	case e.Info != nil && e.Parts != nil:
+		return OpenCode
+	case e.Action != nil && e.Observation != nil:
+		return SWEAgent
+	case e.Type != "" && (e.Role == "" || e.Type == "message"):
+		return Codex
+	case e.Role != "", e.Object == "response":
+		return Chat
+	}
+	return ""
 }

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/transcript"
@@ -100,5 +102,119 @@ func TestSamples(t *testing.T) {
 			again("with CRLF", bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))))
 			again("without the last line feed", bytes.NewReader(bytes.TrimRight(data, "\n")))
 		})
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lines reads a session that has these lines.
+func lines(t *testing.T, lines ...string) ([]transcript.Turn, transcript.Coverage) {
+	t.Helper()
+	turns, counts, err := read(strings.NewReader(strings.Join(lines, "\n")))
+	require.NoError(t, err)
+	return turns, counts
+}
+
+func codexCall(second, id string) string {
+	return `{"timestamp":"2026-09-14T08:00:` + second + `Z","type":"response_item","payload":` +
+		`{"type":"function_call","name":"shell","arguments":"{}","call_id":"` + id + `"}}`
+}
+
+func codexResult(second, id, output string) string {
+	return `{"timestamp":"2026-09-14T08:00:` + second + `Z","type":"response_item","payload":` +
+		`{"type":"function_call_output","call_id":"` + id + `","output":"` + output + `"}}`
+}
+
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	t.Run("a gap is from the last result of the turn before", func(t *testing.T) {
+		t.Parallel()
+		turns, _ := lines(t, codexCall("01", "a"), codexCall("01", "b"),
+			codexResult("09", "b", ""), codexResult("05", "a", ""),
+			codexCall("10", "c"), codexResult("12", "c", ""),
+			codexCall("13", "d"), codexResult("03", "d", ""), codexCall("04", "e"), codexResult("08", "e", ""))
+		require.Len(t, turns, 4)
+		assert.Len(t, turns[0].Steps, 2)
+		assert.Equal(t, 3*time.Second, turns[1].Steps[0].Gap)
+		assert.Zero(t, turns[2].Steps[0].Gap, "a clock that was set back")
+		assert.Equal(t, 5*time.Second, turns[3].Steps[0].Gap, "and goes on from there")
+	})
+	t.Run("the first result of a call counts", func(t *testing.T) {
+		t.Parallel()
+		all := []string{codexCall("01", "a"), codexResult("02", "a", "first"), codexResult("03", "a", "second")}
+		for range 17 {
+			all = append(all, `{"type":"turn_context","payload":{}}`)
+		}
+		turns, counts := lines(t, all...)
+		require.Len(t, turns, 1)
+		assert.Equal(t, "first", string(turns[0].Steps[0].Outcome))
+		assert.Equal(t, 1, counts.Unknown)
+	})
+	t.Run("a block of another form does not hide a result", func(t *testing.T) {
+		t.Parallel()
+		for _, other := range []string{`"a text"`, `7`, `null`, `{"type":"new","is_error":"no"}`} {
+			turns, _ := lines(t, `{"role":"assistant","content":[`+other+`,{"type":"tool_use","id":"a","name":"Read"}]}`,
+				`{"role":"user","content":[`+other+`,{"type":"tool_result","tool_use_id":"a","content":"b"}]}`)
+			require.Len(t, turns, 1, other)
+			assert.Equal(t, "b", string(turns[0].Steps[0].Outcome), other)
+		}
+	})
+	t.Run("a number is an ID", func(t *testing.T) {
+		t.Parallel()
+		turns, counts := lines(t, `{"role":"assistant","tool_calls":[{"id":0,"function":{"name":"a"}},`+
+			`{"id":1,"function":{"name":"b"}}]}`,
+			`{"role":"tool","tool_call_id":1,"content":"of b"}`, `{"role":"tool","tool_call_id":0,"content":"of a"}`)
+		require.Len(t, turns, 1)
+		assert.Equal(t, "of a", string(turns[0].Steps[0].Outcome))
+		assert.Equal(t, "of b", string(turns[0].Steps[1].Outcome))
+		assert.Zero(t, counts.Unknown)
+	})
+	t.Run("messages of a person in a row are one turn", func(t *testing.T) {
+		t.Parallel()
+		turns, counts := lines(t, `{"role":"user","content":"One."}`, `{"role":"user","content":"Two."}`,
+			`{"role":"assistant","content":"Three."}`, `{"role":"user","content":"Four."}`)
+		assert.Len(t, turns, 1)
+		assert.Equal(t, 1, counts.Persons)
+	})
+}
+
+// mini-swe-agent puts what comes back into the user's role, and all else that it says to the model.
+func TestTextAgent(t *testing.T) {
+	t.Parallel()
+	const calls = `{"role":"assistant","content":"I look.\n\n` + "```bash\\nls\\n```" + `"}`
+	steps := func(turns []transcript.Turn) (tools []string) {
+		for _, turn := range turns {
+			if turn.Steps[0].Class == loop.Person {
+				tools = append(tools, "person")
+				continue
+			}
+			tools = append(tools, turn.Steps[0].Tool+" "+string(turn.Steps[0].Outcome))
+		}
+		return tools
+	}
+	task := `{"role":"user","content":"Look."}`
+	turns, _ := lines(t, task, calls, `{"role":"user","content":"<returncode>0</returncode>"}`,
+		`{"role":"assistant","content":"I think."}`, `{"role":"user","content":"Give one action."}`)
+	assert.Equal(t, []string{"person", "bash <returncode>0</returncode>"}, steps(turns))
+	turns, _ = lines(t, task, calls, `{"role":"user","content":"face.go","extra":{"returncode":0}}`)
+	assert.Equal(t, []string{"person", "bash face.go"}, steps(turns))
+	turns, _ = lines(t, task, calls, `{"role":"user","content":"Do not."}`)
+	assert.Equal(t, []string{"person"}, steps(turns), "a text with a command that nobody ran")
+	turns, _ = lines(t, task, strings.Replace(calls, "I look.", "```bash\\npwd\\n```", 1),
+		`{"role":"user","content":"<returncode>0</returncode>"}`)
+	assert.Equal(t, []string{"person"}, steps(turns), "two commands")
+}
+
+// The name of a tool is shown, so that it must not be a word of the command, which may be a secret.
+func TestToolsOfEditors(t *testing.T) {
+	t.Parallel()
+	for action, tool := range map[string]string{
+		"str_replace_editor view /clock/face.go": "view", "str_replace_editor undo_edit /clock/face.go": "undo_edit",
+		"str_replace_editor /clock/secret": "str_replace_editor", "edit_anthropic secret": "edit_anthropic",
+		"str_replace_editor": "str_replace_editor", "open face.go": "open", "secret": "bash",
+	} {
+		turns, _ := lines(t, `{"trajectory":[{"action":"`+action+`","observation":""}]}`)
+		require.Len(t, turns, 1, action)
+		assert.Equal(t, tool, turns[0].Steps[0].Tool, action)
 	}
 }

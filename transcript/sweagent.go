@@ -37,7 +37,6 @@ var sweAgentTools = []string{
 	"find_file", "filemap", "submit", "view_image", "str_replace_editor", "edit_anthropic",
 }
 
-// editorCommands are those of its editors.
 var editorCommands = []string{"view", "create", "str_replace", "insert", "undo_edit"}
 
 // sweAgentTool returns the tool that a command calls. An editor with commands of its own is one tool for each. It is

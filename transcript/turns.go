@@ -50,6 +50,8 @@ type turns struct {
 	elements     int // of this conversation
 	line         int // of the value that is being read
 	threads      map[string]*thread
+	text         textAgent
+	side         chain
 }
 
 // maxThreads is how many agents of one conversation are known at a time. It bounds the memory: whose last line is the
@@ -169,7 +171,6 @@ func (s *turns) says(agent string, at time.Time) {
 	s.emit(agent, t, s.line, loop.Step{Class: loop.Person})
 }
 
-// complete ends the turn of a thread.
 func (s *turns) complete(agent string, t *thread) {
 	s.counts.Calls += t.answered
 	s.counts.Unanswered += len(t.calls) - t.answered
@@ -196,17 +197,9 @@ func (s *turns) emit(agent string, t *thread, line int, steps ...loop.Step) {
 	})
 }
 
-// endConversation ends all turns, and begins another conversation if there was anything in this one.
+// endConversation ends and forgets the turns of all threads, in the order of the file. It begins another conversation
+// if there was anything in this one.
 func (s *turns) endConversation() {
-	s.completeAll()
-	if s.elements > 0 {
-		s.conversation++
-	}
-	s.elements = 0
-}
-
-// completeAll ends the turns of all threads, in the order of the file, and forgets them.
-func (s *turns) completeAll() {
 	agents := slices.SortedFunc(maps.Keys(s.threads), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s.threads[a].line, s.threads[b].line), cmp.Compare(a, b))
 	})
@@ -214,4 +207,9 @@ func (s *turns) completeAll() {
 		s.complete(agent, s.threads[agent])
 	}
 	clear(s.threads)
+	s.text, s.side = textAgent{}, chain{}
+	if s.elements > 0 {
+		s.conversation++
+	}
+	s.elements = 0
 }

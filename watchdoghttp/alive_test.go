@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
@@ -76,27 +77,6 @@ func TestAlive(t *testing.T) {
 			require.Equal(t, silenceLimit+1, time.Since(began))
 		})
 	})
-	t.Run("an event between them does", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			resp := filtered(t.Context(), t, sse(), every(t, 25*time.Second, eventPing, token, eventPing, commentPing))
-			all, err := io.ReadAll(resp.Body)
-			silenceOf(t, err)
-			require.Equal(t, eventPing+token+eventPing+commentPing, string(all))
-			require.Equal(t, 50*time.Second+silenceLimit+1, time.Since(began))
-		})
-	})
-	t.Run("time between reads is the reader's, and is no part of the wait that goes on", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			resp := filtered(t.Context(), t, sse(), every(t, 25*time.Second, commentPing))
-			require.Equal(t, commentPing, hear(t, resp.Body))
-			time.Sleep(10 * silenceLimit)
-			began := time.Now()
-			_, err := resp.Body.Read(make([]byte, 64))
-			require.Equal(t, silenceLimit+1, silenceOf(t, err).Elapsed)
-			require.Equal(t, silenceLimit+1-25*time.Second, time.Since(began))
-		})
-	})
 	t.Run("pings are no activity of the run, tokens are", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
@@ -152,12 +132,6 @@ func TestAlive(t *testing.T) {
 				require.Equal(t, token, hear(t, resp.Body))
 			}
 		})
-	})
-	t.Run("a filter costs no allocation per chunk", func(t *testing.T) {
-		resp := filtered(t.Context(), t, &watchdoghttp.Transport{Alive: watchdoghttp.EventStream}, endless{})
-		defer resp.Body.Close()
-		chunk := make([]byte, 4096)
-		require.Zero(t, testing.AllocsPerRun(1000, func() { resp.Body.Read(chunk) }))
 	})
 }
 
@@ -225,4 +199,23 @@ func endPings(t *testing.T, rng *rand.Rand) {
 	} else {
 		require.ErrorIs(t, err, io.ErrClosedPipe)
 	}
+}
+
+// TestInsideTimer checks that an exchange is a sign of life of a timer of package idle in its context.
+func TestInsideTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), time.Minute)
+		defer timer.Close()
+		body := filtered(ctx, t, &watchdoghttp.Transport{Idle: watchdog.NoLimit}, every(t, time.Minute, "a", "b", "c"))
+		chunk := make([]byte, 8)
+		for range 3 {
+			_, err := io.ReadAtLeast(body.Body, chunk, 1)
+			require.NoError(t, err)
+		}
+		require.NoError(t, ctx.Err())
+		time.Sleep(time.Minute + 1)
+		synctest.Wait()
+		_, stopped := timer.Stopped()
+		require.True(t, stopped)
+	})
 }

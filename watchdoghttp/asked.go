@@ -2,16 +2,26 @@ package watchdoghttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"path"
+	"runtime"
+	"sync"
 	"time"
+	"weak"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
+
+// longestRequest is up to which length the body of a request is read ahead. No API takes a longer one with text.
+const longestRequest = 32 << 20
 
 // An asked is what a request asks of a model.
 type asked struct {
@@ -23,32 +33,26 @@ type asked struct {
 }
 
 // read returns what the request asks for, nil if it is none of a model.
-func (m *meter) read(req *http.Request, route usage.Route) (*asked, error) {
+func (m *Meter) read(req *http.Request, route usage.Route) *asked {
 	if route.Unread != "" {
-		return &asked{req: req, call: route.Unknown(usage.Unknown, path.Base(route.Unread))}, nil
+		return &asked{req: req, call: route.Unknown(usage.Unknown, path.Base(route.Unread))}
 	}
 	body, why := usage.Peek(req, longestRequest)
 	if why != usage.Readable {
-		return &asked{req: req, call: route.Unknown(why, req.Header.Get("Content-Encoding"))}, nil
+		return &asked{req: req, call: route.Unknown(why, req.Header.Get("Content-Encoding"))}
 	}
-	call, err := usage.ReadCall(route, req, body)
-	var other *usage.NotModel
-	switch {
-	case errors.As(err, &other):
-		return nil, nil
-	case err != nil:
-		return nil, err
+	call := usage.ReadCall(route, req, body)
+	if call == nil {
+		return nil
 	}
 	a := &asked{req: req, call: call, body: body}
-	if m.includeUsage {
-		if change, ok := usage.WithUsage(call, body); ok {
-			a.change(change)
-		}
+	if change, ok := call.WithUsage(); ok && m.IncludeUsage {
+		a.change(change)
 	}
-	if !m.keep && call.IsRead() {
-		a.output = usage.AllowanceOf(call.API, req.URL.Hostname(), req.Header, body)
+	if !m.KeepMaximum {
+		a.output = call.Allowance(req, body)
 	}
-	return a, nil
+	return a
 }
 
 // change has the body sent with changes, which come before those that it has.
@@ -68,7 +72,11 @@ func withBody(req *http.Request, pieces [][]byte) *http.Request {
 	}
 	changed := req.Clone(req.Context())
 	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(again()), nil }
-	changed.Body, changed.ContentLength = sentInstead{again(), req.Body}, 0
+	changed.Body = struct {
+		io.Reader
+		io.Closer // of the body that it is sent instead of
+	}{again(), req.Body}
+	changed.ContentLength = 0
 	for _, p := range pieces {
 		changed.ContentLength += int64(len(p))
 	}
@@ -77,34 +85,26 @@ func withBody(req *http.Request, pieces [][]byte) *http.Request {
 	return changed
 }
 
-// sentInstead is a body that is sent in the place of another, and closes it.
-type sentInstead struct {
-	io.Reader
-	io.Closer
-}
-
 // longestQuiet is how long a call waits before that is told.
 const longestQuiet = time.Second
 
 // admit admits what is asked for with the most that it can use, and makes that smaller where it does not fit.
-func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, error) {
-	call, declared := a.call, m.maxima(a.call.Model)
-	changes, wants := a.output.CanChange(call), int64(0)
+func (m *Meter) admit(run *watchdog.Watchdog, a *asked) (*metered, error) {
+	call, ctx := a.call, a.req.Context()
+	of, _ := usage.Best(m.Models, call.Model)
+	declared := usage.Maximum(of)
+	c := &metered{meter: m, run: run, call: call, past: historyOf(ctx), ctx: ctx}
+	changes, wants := a.output != nil, int64(0)
 	if changes {
 		wants = a.output.Wants(call, declared)
 		call.Allow(wants)
 	}
-	var past *usage.History
-	if m.history != nil {
-		past = m.history(ctx)
-	}
-	most := spend{requests: 1}
-	bound, err := call.Bound(declared, past)
+	bound, err := call.Bound(declared, c.past)
+	c.wanted = watchdog.Amount{InputTokens: bound.Input, OutputTokens: bound.Output, Requests: 1}
 	if err == nil {
-		most.input, most.output = bound.Input, bound.Output
-		most.cost, err = m.most(call, bound)
+		c.wanted.Cost, err = m.most(call, bound)
 	}
-	if err != nil && !m.count {
+	if err != nil && !m.CountUnbounded {
 		return nil, err
 	}
 	if err != nil {
@@ -114,32 +114,34 @@ func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, erro
 		m.tell(slog.LevelWarn, "unknown "+name, "part of a request is not known, and is counted by its bytes",
 			slog.String("part", name))
 	}
-	least := most
+	least := c.wanted
 	if changes && err == nil {
-		least.output = call.OutputOf(min(a.output.Floor, wants))
-		bound.Output = least.output
-		least.cost, _ = m.most(call, bound) // it has prices, as the most has
+		least.OutputTokens = call.OutputOf(min(a.output.Floor, wants))
+		bound.Output = least.OutputTokens
+		least.Cost, _ = m.most(call, bound) // it has prices, as the most has
 	}
 	told := time.AfterFunc(longestQuiet, func() {
 		m.tell(slog.LevelInfo, "waits", "a call of a model waits for others that are under way, or for the store")
 	})
-	charged, granted, err := to.admit(ctx, least, most, m.wait)
+	c.charge, c.most, err = run.AdmitWithin(ctx, "", least, c.wanted, max(cmp.Or(m.Wait, DefaultWait), 0))
 	told.Stop()
-	if err != nil {
+	switch {
+	case errors.Is(err, handle.ErrHeld):
+		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
 		return nil, err
 	}
-	c := &metered{meter: m, call: call, past: past, most: granted, wanted: most, charge: charged, to: to, ctx: ctx}
 	if changes {
-		c.set = a.allow(call, wants, granted, most)
+		c.set = a.allow(wants, c.most.OutputTokens < c.wanted.OutputTokens, c.most.OutputTokens)
 	}
 	return c, nil
 }
 
 // allow changes the request's maximum of output to what was granted, unless that is what it says. It returns the
 // maximum of a request that had none, else 0.
-func (a *asked) allow(call *usage.Call, wants int64, granted, most spend) (set int64) {
-	if granted.output < most.output {
-		wants = call.AnswerOf(granted.output)
+func (a *asked) allow(wants int64, smaller bool, granted int64) (set int64) {
+	if smaller {
+		wants = a.call.AnswerOf(granted)
 	} else if a.output.Own >= 0 {
 		return 0
 	}
@@ -150,10 +152,28 @@ func (a *asked) allow(call *usage.Call, wants int64, granted, most spend) (set i
 	return wants
 }
 
-// most returns the most that the call can cost.
-func (m *meter) most(call *usage.Call, bound usage.Bound) (int64, error) {
-	if cost, ok := m.prices.Most(call.Model, bound); ok {
-		return cost, nil
+func (m *Meter) most(call *usage.Call, bound usage.Bound) (watchdog.Money, error) {
+	if cost, ok := m.Prices.table().Most(call.Model, bound); ok {
+		return m.money(cost), nil
 	}
-	return 0, &usage.Unbounded{Reason: usage.ServerTool, Part: "tools", Model: call.Model}
+	return watchdog.Money{}, &usage.Unbounded{Reason: usage.ServerTool, Part: "tools", Model: call.Model}
+}
+
+// histories has the history of each run, which is that of its layers, too: a step goes on with the conversation of the
+// one before. It does not keep a run: what a run taught goes with it.
+var histories sync.Map // of *usage.History, by weak.Pointer[watchdog.Watchdog]
+
+// historyOf returns the history of the context's run, nil if it has none.
+func historyOf(ctx context.Context) *usage.History {
+	of := handle.Of(ctx)
+	if of == nil {
+		return nil
+	}
+	w := watchdog.FromContext(of.Session())
+	run := weak.Make(w)
+	past, known := histories.LoadOrStore(run, new(usage.History))
+	if !known {
+		runtime.AddCleanup(w, func(run weak.Pointer[watchdog.Watchdog]) { histories.Delete(run) }, run)
+	}
+	return past.(*usage.History) //nolint:forcetypeassert // it has nothing else
 }

@@ -3,7 +3,6 @@ package watchdoghttp_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -129,37 +128,21 @@ func writeFrames(conn net.Conn, all <-chan []byte) {
 	}
 }
 
-// http2Server speaks HTTP/2 over TLS. The answer gets the server, too, which it can take down.
-func http2Server(t *testing.T, answer func(listener net.Listener, stream uint32) []byte) *httptest.Server {
+// http2Base returns a base that speaks HTTP/2 with a server which can be dialed so many times.
+func http2Base(t *testing.T, dials int, answer func(stream uint32) []byte) *http.Transport {
 	t.Helper()
-	server := httptest.NewUnstartedServer(nil)
-	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
-	server.TLS = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
-	server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
-		"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
-			serveHTTP2(conn, func(stream uint32) []byte { return answer(server.Listener, stream) })
-		},
+	base := &http.Transport{Protocols: &http.Protocols{}}
+	base.Protocols.SetUnencryptedHTTP2(true)
+	base.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		if dials--; dials < 0 {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		client, server := net.Pipe()
+		t.Cleanup(func() { _ = client.Close() })
+		go serveHTTP2(server, answer)
+		return client, nil
 	}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return server
-}
-
-// leaving returns a server that goes away before its first stream, and listens no more.
-func leaving(t *testing.T) *httptest.Server {
-	return http2Server(t, func(l net.Listener, _ uint32) []byte {
-		_ = l.Close()
-		return goAway(0, noError)
-	})
-}
-
-// trusting returns a transport of a server's client that also speaks HTTP/2.
-func trusting(t *testing.T, server *httptest.Server) *http.Transport {
-	t.Helper()
-	transport := server.Client().Transport.(*http.Transport).Clone()
-	transport.ForceAttemptHTTP2 = true
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
+	return base
 }
 
 // A try is a call of a model with a base.
@@ -170,7 +153,7 @@ type try struct {
 }
 
 // most is what a call of a try is charged with if nothing is known of it.
-var most = mostOf(meteredCall).Input + mostOf(meteredCall).Output
+const most = meteredMost + 10
 
 // charge makes the call with a meter before the base, and returns what the run was charged with and the error.
 func (c try) charge(ctx context.Context, t *testing.T) (int64, error) {
@@ -220,6 +203,7 @@ func TestUnsent(t *testing.T) {
 			_ = conn.SetLinger(0)
 		})
 	}
+	gone := func(code uint32) func(uint32) []byte { return func(uint32) []byte { return goAway(0, code) } }
 	for name, begin := range map[string]func(t *testing.T) (try, string){
 		"nobody listens": func(t *testing.T) (try, string) {
 			return try{base: plain(t), url: "http://" + refusing(t)}, "connection refused"
@@ -258,20 +242,17 @@ func TestUnsent(t *testing.T) {
 			return try{base: through(t, ofReset(t)), url: "https://api.example"}, "connection reset"
 		},
 		"a server goes away before its stream": func(t *testing.T) (try, string) {
-			server := http2Server(t, func(_ net.Listener, _ uint32) []byte { return goAway(0, internalError) })
-			return try{base: trusting(t, server), url: server.URL}, "GOAWAY"
+			return try{base: http2Base(t, 1, gone(internalError)), url: "http://api.example"}, "GOAWAY"
 		},
 		"a server that goes away is not there again": func(t *testing.T) (try, string) {
-			server := leaving(t)
-			return try{base: trusting(t, server), url: server.URL}, "connection refused"
+			return try{base: http2Base(t, 1, gone(noError)), url: "http://api.example"}, "connection refused"
 		},
 		"a server that goes away is not there again, and its silence is watched": func(t *testing.T) (try, string) {
-			server := leaving(t)
-			return try{base: &watchdoghttp.Transport{Base: trusting(t, server)}, url: server.URL}, "connection refused"
+			base := &watchdoghttp.Transport{Base: http2Base(t, 1, gone(noError))}
+			return try{base: base, url: "http://api.example"}, "connection refused"
 		},
 		"the same behind a base that is not net/http's, before its stream": func(t *testing.T) (try, string) {
-			server := http2Server(t, func(_ net.Listener, _ uint32) []byte { return goAway(0, internalError) })
-			return try{base: based(trusting(t, server).RoundTrip), url: server.URL}, "GOAWAY"
+			return try{base: based(http2Base(t, 1, gone(internalError)).RoundTrip), url: "http://api.example"}, "GOAWAY"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,25 +278,14 @@ func TestUnsentStreams(t *testing.T) {
 	call := func(ctx context.Context, t *testing.T, times int64, frames func(stream uint32) []byte) (used, streams int64, err error) {
 		t.Helper()
 		var seen atomic.Int64
-		conns := make(chan net.Conn, 100)
-		base := &http.Transport{Protocols: &http.Protocols{}}
-		base.Protocols.SetUnencryptedHTTP2(true)
-		base.DialContext = func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			conns <- client
-			go serveHTTP2(server, func(stream uint32) []byte {
-				if seen.Add(1) <= times {
-					return frames(stream)
-				}
-				return answered(stream)
-			})
-			return client, nil
-		}
+		base := http2Base(t, 10_000, func(stream uint32) []byte {
+			if seen.Add(1) <= times {
+				return frames(stream)
+			}
+			return answered(stream)
+		})
 		used, err = try{base: base, url: "http://api.example"}.charge(ctx, t)
-		close(conns)
-		for conn := range conns {
-			_ = conn.Close()
-		}
+		base.CloseIdleConnections()
 		return used, seen.Load(), err
 	}
 	refuse := func(stream uint32) []byte { return reset(stream, refusedStream) }
@@ -387,12 +357,12 @@ func TestSentInDoubt(t *testing.T) {
 			return try{base: server.Client().Transport, url: server.URL}
 		},
 		"a stream is reset for another reason": func(t *testing.T) try {
-			server := http2Server(t, func(_ net.Listener, stream uint32) []byte { return reset(stream, internalError) })
-			return try{base: trusting(t, server), url: server.URL}
+			base := http2Base(t, 1, func(stream uint32) []byte { return reset(stream, internalError) })
+			return try{base: base, url: "http://api.example"}
 		},
 		"a server goes away that has its stream": func(t *testing.T) try {
-			server := http2Server(t, func(_ net.Listener, stream uint32) []byte { return goAway(stream, noError) })
-			return try{base: trusting(t, server), url: server.URL}
+			base := http2Base(t, 1, func(stream uint32) []byte { return goAway(stream, noError) })
+			return try{base: base, url: "http://api.example"}
 		},
 		"a base tells nothing of connections": func(*testing.T) try {
 			return try{base: based(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }), url: "http://api.example"}

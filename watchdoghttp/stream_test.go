@@ -263,11 +263,13 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (endless) Close() error               { return nil }
 
+// TestChunkAllocations has no chunk cost an allocation, with a filter and without.
 func TestChunkAllocations(t *testing.T) {
-	resp := through(t, time.Hour, endless{})
-	defer resp.Body.Close()
-	chunk := make([]byte, 4096)
-	require.Zero(t, testing.AllocsPerRun(1000, func() { resp.Body.Read(chunk) }))
+	plain, chunk := through(t, time.Hour, endless{}), make([]byte, 4096)
+	events := filtered(t.Context(), t, &watchdoghttp.Transport{Alive: watchdoghttp.EventStream}, endless{})
+	for _, resp := range []page{plain, events} {
+		require.Zero(t, testing.AllocsPerRun(1000, func() { resp.Body.Read(chunk) }))
+	}
 }
 
 func TestBodyRace(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
@@ -195,7 +196,11 @@ func TestSilentServer(t *testing.T) {
 			n, err := resp.Body.Read(make([]byte, 64))
 			require.Zero(o, n)
 			silence := silenceOf(o.T, err)
-			require.Equal(o, &watchdoghttp.SilenceError{Host: "example.org", Answered: true, Limit: silenceLimit, Elapsed: silenceLimit + 1}, silence)
+			require.Equal(o, &watchdoghttp.SilenceError{
+				Host: "example.org", Answered: true, Limit: silenceLimit, Elapsed: silenceLimit + 1,
+			}, silence)
+			require.EqualError(o, silence, "example.org was silent for 1m0.000000001s in the middle of its answer, and may be for "+
+				"1m0s; try again, or raise the limit if it needs that long", "nothing secret is told")
 			require.Equal(o, silenceLimit+1, time.Since(start))
 			synctest.Wait()
 			require.Equal(o, int32(1), gone.Load(), "the server was not told")
@@ -204,14 +209,6 @@ func TestSilentServer(t *testing.T) {
 			require.NoError(o, resp.Body.Close())
 			_, err = resp.Body.Read(make([]byte, 64))
 			require.Same(o, silence, silenceOf(o.T, err), "also when it is closed")
-		})
-	})
-	t.Run("is told of with its host and without what may be secret", func(t *testing.T) {
-		overBoth(t, stall, func(o *online) {
-			resp := o.opened(o.Context(), "/canary-path")
-			_, err := io.ReadAll(resp.Body)
-			require.EqualError(o, err, "example.org was silent for 1m0.000000001s in the middle of its answer, and may be for 1m0s; "+
-				"try again, or raise the limit if it needs that long")
 		})
 	})
 	t.Run("is not one that takes exactly the limit, before its header and after it", func(t *testing.T) {
@@ -383,3 +380,32 @@ func (c *closed) Close() error { c.times++; return nil }
 type based func(*http.Request) (*http.Response, error)
 
 func (b based) RoundTrip(req *http.Request) (*http.Response, error) { return b(req) }
+
+func TestAnsweredRace(t *testing.T) {
+	t.Run("a header that comes as the limit is exceeded counts, or does not, but nobody disagrees", func(t *testing.T) {
+		for range 2000 {
+			synctest.Test(t, answerAtLimit)
+		}
+	})
+}
+
+// answerAtLimit lets the header come at the moment at which the timer decides, and the body be silent.
+func answerAtLimit(t *testing.T) {
+	began := time.Now()
+	read, _ := io.Pipe()
+	base := based(func(*http.Request) (*http.Response, error) {
+		time.Sleep(silenceLimit + 1)
+		return &http.Response{StatusCode: http.StatusOK, Body: read}, nil
+	})
+	resp, err := trip(t, &watchdoghttp.Transport{Base: base, Idle: silenceLimit})
+	require.Equal(t, silenceLimit+1, time.Since(began))
+	if err != nil {
+		require.False(t, silenceOf(t, err).Answered)
+		return
+	}
+	_, err = resp.Body.Read(make([]byte, 1))
+	require.True(t, silenceOf(t, err).Answered)
+	require.Equal(t, 2*(silenceLimit+1), time.Since(began))
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

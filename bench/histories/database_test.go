@@ -5,8 +5,10 @@ package histories_test
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +16,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -122,3 +126,19 @@ func newServer(t *testing.T) database {
 
 // pause is how long a fault lasts, up to a time.
 func pause(r *rand.Rand, most time.Duration) { time.Sleep(time.Duration(r.Int64N(int64(most)))) }
+
+// asChild makes the test binary a process that calls a store. Its value is a job as JSON.
+const asChild = "WATCHDOG_HISTORIES_CHILD"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(asChild); text != "" {
+		if err := work(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ramdisk.Use()
+	_ = flag.Set("test.parallel", "6") // they wait for servers and slots most of the time
+	goleak.VerifyTestMain(m)
+}

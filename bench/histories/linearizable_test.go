@@ -3,13 +3,24 @@
 package histories_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
+	"unsafe"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
@@ -103,3 +114,187 @@ func outcomeOfSpend(in, out any) string {
 	}
 	return "refused"
 }
+
+// never is when a call returns that got no answer: it may happen at any moment until then.
+const never = math.MaxInt64
+
+// checkLimit is how long the judge may take for one history. It is done in milliseconds, but for one in two thousand.
+const checkLimit = 20 * time.Second
+
+// A history is the calls about one object, in the order in which they began.
+type history struct {
+	object string
+	calls  []porcupine.Operation
+}
+
+// An object is what histories are about: it knows its calls and its answers, and how they are judged.
+type object struct {
+	prefix string // of the names of such objects
+	model  porcupine.Model
+	decode func(l line) (any, error)
+}
+
+// objectOf makes an object of a state, its calls and their answers. The answer of a call that got none is a nil pointer.
+func objectOf[State comparable, Call, Answer any](
+	prefix string, step func(s State, c Call, a *Answer) (bool, State),
+) object {
+	return object{
+		prefix: prefix,
+		model: porcupine.Model{
+			Init: func() any { return *new(State) },
+			Step: func(s, in, out any) (bool, any) {
+				answer, _ := out.(*Answer)
+				return step(s.(State), in.(Call), answer)
+			},
+		},
+		decode: func(l line) (any, error) {
+			if l.Out == nil {
+				var c Call
+				err := json.Unmarshal(l.In, &c)
+				return c, err
+			}
+			a := new(Answer)
+			err := json.Unmarshal(l.Out, a)
+			return a, err
+		},
+	}
+}
+
+// histories returns the calls in the journals about such objects, by object.
+func (o object) histories(t *testing.T, journals [][]line) (all []history) {
+	t.Helper()
+	byName := map[string]*history{}
+	for process, lines := range journals {
+		answers := map[int]line{}
+		for _, l := range lines {
+			if l.Out != nil {
+				answers[l.ID] = l
+			}
+		}
+		for _, l := range lines {
+			if l.Out != nil || !strings.HasPrefix(l.Object, o.prefix) {
+				continue
+			}
+			call, err := o.operation(l, answers)
+			require.NoError(t, err)
+			call.ClientId = process
+			if byName[l.Object] == nil {
+				byName[l.Object] = &history{object: l.Object}
+			}
+			h := byName[l.Object]
+			h.calls = append(h.calls, call)
+		}
+	}
+	for _, h := range byName {
+		slices.SortFunc(h.calls, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+		all = append(all, *h)
+	}
+	slices.SortFunc(all, func(a, b history) int { return cmp.Compare(a.object, b.object) })
+	return all
+}
+
+func (o object) operation(l line, answers map[int]line) (call porcupine.Operation, err error) {
+	call.Call, call.Return = int64(l.At), never
+	if call.Input, err = o.decode(l); err != nil {
+		return call, err
+	}
+	if answer, ok := answers[l.ID]; ok {
+		call.Return = int64(answer.At)
+		call.Output, err = o.decode(answer)
+	}
+	return call, err
+}
+
+// The judge may leave one history undecided, and one of so many: with many calls that have no answer it can take longer
+// than any limit.
+const undecidedOf = 100
+
+// check returns the histories that are not linearizable. If the judge cannot decide about more than a few, the test
+// fails.
+func (o object) check(t *testing.T, all []history) (illegal []history) {
+	t.Helper()
+	undecided := 0
+	for _, h := range all {
+		switch porcupine.CheckOperationsTimeout(o.model, h.calls, checkLimit) {
+		case porcupine.Illegal:
+			illegal = append(illegal, h)
+		case porcupine.Unknown:
+			undecided++
+			t.Logf("%s: no answer from the judge about %d calls", h.object, len(h.calls))
+		case porcupine.Ok:
+		}
+	}
+	assert.LessOrEqual(t, undecided, 1+len(all)/undecidedOf, "undecided of %d histories", len(all))
+	return illegal
+}
+
+// shortest returns the history up to the first answer that makes it illegal. What began before and has no answer then
+// is open, so that a beginning of a linearizable history is linearizable, too.
+func (o object) shortest(h history) history {
+	ends := make([]int64, 0, len(h.calls))
+	for _, c := range h.calls {
+		ends = append(ends, c.Return)
+	}
+	slices.Sort(ends)
+	for _, end := range ends {
+		begun := history{object: h.object}
+		for _, c := range h.calls {
+			if c.Call > end {
+				continue
+			}
+			if c.Return > end {
+				c.Return, c.Output = never, nil
+			}
+			begun.calls = append(begun.calls, c)
+		}
+		if porcupine.CheckOperationsTimeout(o.model, begun.calls, checkLimit) == porcupine.Illegal {
+			return begun
+		}
+	}
+	return h
+}
+
+// String lists the calls with the microseconds since the first at which they began and were answered.
+func (h history) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d calls\n", h.object, len(h.calls))
+	for _, c := range h.calls {
+		began := (c.Call - h.calls[0].Call) / 1000
+		in, _ := json.Marshal(c.Input) // they came from JSON
+		if c.Return == never {
+			fmt.Fprintf(&b, "%8d          process %d: %s no answer\n", began, c.ClientId, in)
+			continue
+		}
+		out, _ := json.Marshal(c.Output)
+		fmt.Fprintf(&b, "%8d %8d process %d: %s %s\n", began, (c.Return-h.calls[0].Call)/1000, c.ClientId, in, out)
+	}
+	return b.String()
+}
+
+// A tally counts the calls of all processes, in a file that they have in memory: what they call about depends on how
+// many calls there were, and not on how fast the machine is.
+type tally struct {
+	*atomic.Int64
+	memory []byte
+}
+
+const sizeOfTally = 8
+
+// openTally opens a tally, and makes one of 0 if there is none.
+func openTally(path string) (*tally, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if err := file.Truncate(sizeOfTally); err != nil {
+		return nil, err
+	}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, sizeOfTally, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, errors.Join(errors.New("map the tally"), err)
+	}
+	return &tally{(*atomic.Int64)(unsafe.Pointer(&memory[0])), memory}, nil
+}
+
+func (t *tally) close() error { return syscall.Munmap(t.memory) }

@@ -44,18 +44,10 @@ func newPair(t *testing.T, synchronous bool) (address string, primary *pgtest.Se
 // milliseconds. A commit that waits for the standby gives up waiting, without an answer, and the others can read what
 // it wrote, which the standby may not have. So what only read is no answer if it came after the kill.
 func TestPromotion(t *testing.T) {
-	longOnly(t)
+	racing.LongOnly(t)
 	t.Parallel()
 	for range 10 {
 		t.Run("loses nothing", promote)
-	}
-}
-
-// longOnly skips a test that starts two servers, unless the run is long.
-func longOnly(t *testing.T) {
-	t.Helper()
-	if !racing.Long {
-		t.Skip("runs in long tests only")
 	}
 }
 
@@ -107,7 +99,7 @@ func withoutReads(all []history, during porcupine.Operation, outcome func(in, ou
 // What was answered in that time can be lost, from some moment on, and nothing else. The processes end with the primary,
 // because what they have read may not have happened.
 func TestLossyPromotion(t *testing.T) {
-	longOnly(t)
+	racing.LongOnly(t)
 	t.Parallel()
 	for range 10 {
 		t.Run("loses an end", promoteLossy)

@@ -2,9 +2,9 @@
 
 // Survivors measures which processes outlive a command, for shapes of process trees, ways to end them, and tools.
 //
-//	go run ./bench/survivors            every shape once
-//	go run ./bench/survivors -times 20  the largest number of twenty runs
-//	go run ./bench/survivors -write bench/README.md
+//	GOWORK=off go run ./survivors            every shape once
+//	GOWORK=off go run ./survivors -times 20  the largest number of twenty runs
+//	GOWORK=off go run ./survivors -write README.md
 //
 // It prints the number of processes that are alive one second after the tool has finished, as Markdown, or writes that
 // into a document. It needs Linux and the command timeout of coreutils.
@@ -18,6 +18,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -191,4 +194,70 @@ func endLeader(s escape.Scenario) error {
 		return syscall.Kill(first[0].PID, syscall.SIGTERM)
 	}
 	return nil
+}
+
+// written is the table in a document: from its heading to its last row.
+var written = regexp.MustCompile(`(?m)^Processes alive a second later, (?:.+\n)+\n(?:\|.*\n)+`)
+
+// writeInto writes the table into a document that has one.
+func writeInto(document, text string) error {
+	old, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	if !written.Match(old) {
+		return fmt.Errorf("%s has no table that begins with: Processes alive a second later", document)
+	}
+	return os.WriteFile(document, written.ReplaceAllLiteral(old, []byte(text)), 0o644)
+}
+
+// table has a row for each shape, with the number of processes left after each ending for each tool.
+func table(jobs []*job) (string, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Processes alive a second later, after %s.\n\n| shape |", join(endings))
+	for _, tool := range tools {
+		fmt.Fprintf(&text, " %s |", tool.name)
+	}
+	text.WriteString("\n|---|" + strings.Repeat("---|", len(tools)) + "\n")
+	var errs []error
+	escaped := map[string]int{}
+	for len(jobs) > 0 {
+		fmt.Fprintf(&text, "| %s |", jobs[0].scenario.Name)
+		for range tools {
+			cell := jobs[:len(endings)]
+			jobs = jobs[len(endings):]
+			fmt.Fprintf(&text, " %s |", counts(cell))
+			if slices.ContainsFunc(cell, func(j *job) bool { return j.left > 0 }) {
+				escaped[cell[0].tool.name]++
+			}
+			for _, j := range cell {
+				errs = append(errs, j.err)
+			}
+		}
+		text.WriteString("\n")
+	}
+	text.WriteString("| **shapes that left something** |")
+	for _, tool := range tools {
+		fmt.Fprintf(&text, " **%d** |", escaped[tool.name])
+	}
+	text.WriteString("\n")
+	return text.String(), errors.Join(errs...)
+}
+
+func counts(cell []*job) string {
+	all := make([]string, len(cell))
+	for i, j := range cell {
+		if all[i] = strconv.Itoa(j.left); j.left < 0 {
+			all[i] = "–"
+		}
+	}
+	return strings.Join(all, " / ")
+}
+
+func join(all []ending) string {
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = string(e)
+	}
+	return strings.Join(names, " / ")
 }

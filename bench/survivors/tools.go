@@ -5,12 +5,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
@@ -83,27 +81,25 @@ func underTimeout(_ context.Context, cmd *exec.Cmd) error {
 }
 
 func underContext(ctx context.Context, cmd *exec.Cmd) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	bound := exec.CommandContext(ctx, cmd.Path)
-	bound.Args, bound.WaitDelay = cmd.Args, grace
-	bound.Stdout = notAFile{} // like a host that reads the output
-	return bound.Run()
+	return within(ctx, cmd, func(*exec.Cmd) {})
 }
 
+// underGroup has the context end a group of its own.
 func underGroup(ctx context.Context, cmd *exec.Cmd) error {
+	return within(ctx, cmd, func(bound *exec.Cmd) {
+		bound.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		bound.Cancel = func() error { return syscall.Kill(-bound.Process.Pid, syscall.SIGTERM) }
+	})
+}
+
+// within runs a command until the limit, like a host that reads the output.
+func within(ctx context.Context, cmd *exec.Cmd, prepare func(bound *exec.Cmd)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	bound := exec.CommandContext(ctx, cmd.Path)
-	bound.Args, bound.WaitDelay = cmd.Args, grace
-	bound.Stdout = notAFile{}
-	bound.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	bound.Cancel = func() error { return syscall.Kill(-bound.Process.Pid, syscall.SIGTERM) }
-	err := bound.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		time.Sleep(0) // only the leader was killed: the group's number may belong to other processes by now
-	}
-	return err
+	bound.Args, bound.WaitDelay, bound.Stdout = cmd.Args, grace, notAFile{}
+	prepare(bound)
+	return bound.Run()
 }
 
 // notAFile is a writer that discards everything.

@@ -1,7 +1,7 @@
 // Tables writes the tables of bench/README.md and docs/cost.md from the results of benchmarks in bench/results.txt.
 //
-//	go run ./bench/tables                writes them anew
-//	go run ./bench/tables -add new.txt   first takes output of go test -bench into the results
+//	GOWORK=off go run ./tables                writes them anew
+//	GOWORK=off go run ./tables -add new.txt   first takes output of go test -bench into the results
 //
 // Make bench-tables measures all that the tables show. What a table says stands in bench/tables.tmpl.
 package main
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	folder := flag.String("bench", "bench", "the folder of README.md, tables.tmpl and results.txt")
+	folder := flag.String("bench", ".", "the folder of README.md, tables.tmpl and results.txt")
 	added := flag.String("add", "", "a file with output of go test -bench, which replaces the results of its benchmarks")
 	flag.Parse()
 	if err := write(*folder, *added); err != nil {

@@ -87,8 +87,8 @@ func TestSweep(t *testing.T) {
 		store, path := stalledStore(t)
 		db, err := sql.Open("sqlite", path)
 		require.NoError(t, err)
-		_, err = db.ExecContext(t.Context(), `UPDATE watchdog_sessions SET leased = -attempt,
-			expired_lease = '1 4 1777636800000000 5f0a' WHERE run_id = 'stalled'`)
+		_, err = db.ExecContext(t.Context(), `UPDATE watchdog_sessions SET lost = TRUE,
+			expired_lease = '4 1777636800000000 5f0a' WHERE run_id = 'stalled'`)
 		require.NoError(t, err)
 		o := program(t, "sweep", store, "--once", "--dry-run")
 		assert.Contains(t, o.stdout, `, its host was lost: lease "5f0a" not renewed since 2026-05-01T12:00:00Z in 4 looks`+"\n")
@@ -97,7 +97,7 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, db.Close())
 		o = program(t, "sweep", store, "--once")
-		assert.Contains(t, o.stdout, ", its host was lost\n", "an earlier version has found it dead")
+		assert.Contains(t, o.stdout, ", its host was lost\n", "the row says no more")
 		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
 	})
 	t.Run("a signal ends it gracefully", func(t *testing.T) {

@@ -57,10 +57,11 @@ func (a *agent) work(ctx context.Context) error {
 // act does what the model asks for, and reports whether it asks for nothing.
 func (a *agent) act(ctx context.Context, answer message) (done bool, err error) {
 	a.say("%s", answer.text())
-	if err := a.add(answer); err != nil || !answer.asks() {
+	calls := answer.calls()
+	if err := a.add(answer); err != nil || len(calls) == 0 {
 		return true, err
 	}
-	results := a.use(ctx, answer)
+	results := a.use(ctx, calls)
 	if ctx.Err() != nil {
 		return true, context.Cause(ctx)
 	}
@@ -118,14 +119,10 @@ func (a *agent) add(m message) error {
 }
 
 // use makes the calls of one turn at once.
-func (a *agent) use(ctx context.Context, answer message) []block {
+func (a *agent) use(ctx context.Context, calls []block) []block {
 	var all sync.WaitGroup
-	results := make([]block, len(answer.Content))
-	steps := make([]loop.Step, len(answer.Content))
-	for i, b := range answer.Content {
-		if b.Type != "tool_use" {
-			continue
-		}
+	results, turn := make([]block, len(calls)), make([]loop.Step, len(calls))
+	for i, b := range calls {
 		a.calls++
 		n := a.calls
 		all.Go(func() {
@@ -134,19 +131,12 @@ func (a *agent) use(ctx context.Context, answer message) []block {
 				text = "error: " + err.Error()
 			}
 			results[i] = block{Type: "tool_result", ToolUseID: b.ID, Result: text, IsError: err != nil}
-			steps[i] = loop.Step{Tool: b.Name, Input: b.Input, Outcome: []byte(text), Failed: err != nil}
+			turn[i] = loop.Step{Tool: b.Name, Input: b.Input, Outcome: []byte(text), Failed: err != nil}
 		})
 	}
 	all.Wait()
-	var made []block
-	var turn []loop.Step
-	for i, r := range results {
-		if r.Type != "" {
-			made, turn = append(made, r), append(turn, steps[i])
-		}
-	}
 	a.wd.Step(turn...)
-	return made
+	return results
 }
 
 // delegate runs sub-agents, each in a layer: what they spend is the run's, and their end leaves it as it is.

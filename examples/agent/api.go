@@ -41,14 +41,14 @@ func (m message) text() string {
 	return strings.Join(all, "\n")
 }
 
-// asks reports whether the message has calls of tools.
-func (m message) asks() bool {
+// calls are those of tools that the message asks for.
+func (m message) calls() (calls []block) {
 	for _, b := range m.Content {
 		if b.Type == "tool_use" {
-			return true
+			calls = append(calls, b)
 		}
 	}
-	return false
+	return calls
 }
 
 // An api is where the model is. Its client charges each call to the run of the context.

@@ -194,7 +194,7 @@ func TestUsage(t *testing.T) {
 		"-base-url http://x":    {exitUsage, "needs -prices"},
 		"-prices nosuch.json":   {exitUsage, "nosuch.json"},
 		"-nosuch":               {exitUsage, "agent -h lists the flags"},
-		"-http 256.0.0.1:99999": {exitError, "serve the page"},
+		"-http 256.0.0.1:99999": {exitError, "use a free address"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -141,17 +140,13 @@ func (o options) serve(ctx context.Context, store *sqlite.Store, people *console
 	if err != nil {
 		return nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.http)
+	url, stopServing, err := program.Serve(ctx, o.http, pages)
 	if err != nil {
-		return nil, fmt.Errorf("serve the page: %w", err)
+		return nil, errors.Join(err, pages.Close())
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}
-	people.say("page: http://%s/", listener.Addr())
-	var served sync.WaitGroup
-	served.Go(func() { _ = server.Serve(listener) })
+	people.say("page: %s", url)
 	return func() {
-		_ = server.Close()
-		served.Wait()
-		_ = pages.Close()
+		stopServing()
+		_ = pages.Close() // never fails
 	}, nil
 }

@@ -5,11 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
-	"github.com/seed62658d38/watchdog/examples/internal/help"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 )
 
 // options are the parsed command line.
@@ -33,9 +33,9 @@ func parse(args []string) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; use flags only", flags.Arg(0))
 	}
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	return o, o.check(given)
+	var err error
+	flags.Visit(func(f *flag.Flag) { err = errors.Join(err, o.check(f)) })
+	return o, err
 }
 
 func (o *options) flags() *flag.FlagSet {
@@ -50,7 +50,7 @@ func (o *options) flags() *flag.FlagSet {
 	flags.StringVar(&o.session, "session", "", "attach to the session `ID` and continue its window")
 	flags.BoolVar(&o.resume, "resume", false,
 		"continue a blocked session, or run a complete one again, in a fresh window; without -session, the last one")
-	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phase.Names())
+	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phaseNames())
 	flags.BoolVar(&o.events, "events", false, "print the session's events, one JSON object a line, and do nothing else")
 	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and progress on standard error")
 	return flags
@@ -68,48 +68,29 @@ func (o *options) setBudget(text string) error {
 	return nil
 }
 
-// check refuses invalid values and combinations.
-func (o *options) check(given map[string]bool) error {
-	for _, name := range []string{"state", "project", "config", "session", "hang"} {
-		if given[name] && o.text(name) == "" {
-			return fmt.Errorf("-%s is empty", name)
-		}
-	}
+// check refuses a flag with an invalid value, and one that -events would ignore.
+func (o *options) check(f *flag.Flag) error {
 	switch {
-	case o.session != "" && !state.ValidID(o.session):
+	case o.events && !slices.Contains([]string{"events", "state", "session"}, f.Name):
+		return fmt.Errorf("-events prints events and does nothing else; leave out -%s", f.Name)
+	case f.Name != "budget" && f.Value.String() == "":
+		return fmt.Errorf("-%s is empty", f.Name)
+	case f.Name == "session" && !state.ValidID(o.session):
 		return fmt.Errorf("-session %q is not a valid ID: use at most 36 letters, digits, dots, dashes and underscores",
 			o.session)
-	case o.hang != "" && !phase.Named(o.hang):
-		return fmt.Errorf("-hang %q is not a phase; use one of %s", o.hang, phase.Names())
-	}
-	return o.checkEvents(given)
-}
-
-// checkEvents refuses flags that -events would ignore.
-func (o *options) checkEvents(given map[string]bool) error {
-	if !o.events {
-		return nil
-	}
-	for name := range given {
-		if name != "events" && name != "state" && name != "session" {
-			return fmt.Errorf("-events prints events and does nothing else; leave out -%s", name)
-		}
+	case f.Name == "hang" && !isPhase(o.hang):
+		return fmt.Errorf("-hang %q is not a phase; use one of %s", o.hang, phaseNames())
 	}
 	return nil
-}
-
-func (o *options) text(name string) string {
-	return map[string]string{
-		"state": o.state, "project": o.project, "config": o.config, "session": o.session, "hang": o.hang,
-	}[name]
 }
 
 // usage returns the help text.
 func usage() string {
 	var o options
-	return help.Text{
-		What:   "Autosession runs the phases " + phase.Names() + " over a Go project, within a wall-clock budget.",
-		Uses:   []help.Use{{Line: "autosession [FLAGS]", Flags: o.flags()}},
+	return program.Help{
+		What:   "Autosession runs the phases " + phaseNames() + " over a Go project, within a wall-clock budget.",
+		Use:    "autosession [FLAGS]",
+		Flags:  o.flags(),
 		Status: "0 complete, 3 blocked, 1 error, 2 wrong command line.",
 	}.String()
 }

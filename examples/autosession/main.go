@@ -4,9 +4,9 @@
 //	go run ./examples/autosession                          plan, build, vet and test the built-in project
 //	go run ./examples/autosession -budget 5s -hang test    the same with a test that never ends: BLOCKED
 //
-// The output of a blocked session ends with the command that resumes it. The program has three parts: what the user
-// asked for (flags.go, limits.go, project.go), the session around its watchdog (session.go, attach.go, interrupt.go),
-// and its output (report.go, result.go, command.go, events.go).
+// The output of a blocked session ends with the command that resumes it. Read session.go first, the session around its
+// watchdog. attach.go makes both, phase.go runs the commands, and internal/state keeps what the next process needs. The
+// rest is what the user asked for (flags.go, limits.go) and is told (report.go, result.go).
 //
 // # Sessions
 //
@@ -28,17 +28,15 @@
 // # What it does not do
 //
 // It does not store the output of commands in events: each phase has a log beside the session's file. It does not
-// detect a stuck phase: ../guard does that for any command.
+// detect a stuck phase: watchdog run does that for any command.
 package main
 
 import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-
-	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
-	"github.com/seed62658d38/watchdog/examples/autosession/internal/progress"
 )
 
 // The exit statuses.
@@ -50,12 +48,12 @@ const (
 )
 
 func main() {
-	phase.HangIfAsked()
+	hangIfAsked()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run is main without os.Exit.
-func run(args []string, stdout, stderr *os.File) int {
+func run(args []string, stdout, stderr io.Writer) int {
 	opts, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -63,32 +61,22 @@ func run(args []string, stdout, stderr *os.File) int {
 		return printError(err, stderr, exitComplete)
 	case err != nil:
 		return printError(fmt.Errorf("%w\nautosession -h lists the flags", err), stderr, exitUsage)
+	case opts.events:
+		return printError(printEvents(opts, stdout), stderr, exitComplete)
 	}
-	if opts.events {
-		err = printEvents(opts, stdout)
-		return printError(err, stderr, exitComplete)
-	}
-	return runSession(opts, stdout, stderr)
-}
-
-// runSession shows progress on standard output, or on standard error if the result goes to standard output.
-func runSession(opts options, stdout, stderr *os.File) int {
-	people := stdout
+	s := &session{opts: opts, out: &lines{w: stdout}}
 	if opts.json {
-		people = stderr
+		s.out.w = stderr
 	}
-	show := progress.On(people)
-	s := &session{opts: opts, show: show}
-	err := s.run()
-	show.Close()
+	err = s.run()
 	if opts.json {
-		err = errors.Join(err, writeResult(stdout, s.result(err)))
+		err = errors.Join(err, s.result(err).write(stdout))
 	}
 	return printError(err, stderr, s.exit())
 }
 
 // printError prints an error, if there is one, and returns the exit status. It never returns success for an error.
-func printError(err error, stderr *os.File, status int) int {
+func printError(err error, stderr io.Writer, status int) int {
 	if err == nil {
 		return status
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,10 +18,56 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	autosession "github.com/seed62658d38/watchdog/examples/autosession"
+)
+
+// Environment variables that make this test binary another program.
+const (
+	// asProgram makes it autosession.
+	asProgram = "AUTOSESSION_TEST_PROGRAM"
+	// goFails names the go command that fails, goCallLog the file that lists the go commands.
+	goFails   = "AUTOSESSION_TEST_GO_FAILS"
+	goCallLog = "AUTOSESSION_TEST_GO_DIARY"
 )
 
 // patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
+
+// quickExit makes the race detector exit at once instead of after a second.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
+// canary is printed by commands: it must be in logs and nowhere else.
+const canary = "canary-4f1c"
+
+func TestMain(m *testing.M) {
+	switch {
+	case filepath.Base(os.Args[0]) == "go":
+		os.Exit(fakeGo(os.Args[1]))
+	case os.Getenv(asProgram) != "":
+		autosession.Main()
+	default:
+		_ = flag.Set("test.parallel", "8") // most wait for limits and graces
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// fakeGo replaces the go command in tests that do not need the real one.
+func fakeGo(command string) int {
+	callLog, err := os.OpenFile(os.Getenv(goCallLog), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Fprintln(callLog, command)
+	fmt.Println(command, canary)
+	if os.Getenv(goFails) == command {
+		fmt.Println("undefined: everything")
+		return 1
+	}
+	return 0
+}
 
 // A fixture runs the program on a state directory, with a go command that takes no time.
 type fixture struct {
@@ -108,32 +155,18 @@ func (f *fixture) follow(cmd *exec.Cmd, until string) *live {
 	require.NoError(f.t, err)
 	require.NoError(f.t, cmd.Start())
 	p := &live{f.t, cmd, bufio.NewReader(out)}
-	p.read(until)
-	return p
-}
-
-func (p *live) read(until string) {
-	p.t.Helper()
-	var seen strings.Builder
-	for {
+	for seen := ""; !strings.Contains(seen, until); {
 		line, err := p.lines.ReadString('\n')
-		seen.WriteString(line)
-		if strings.Contains(line, until) {
-			return
-		}
-		require.NoErrorf(p.t, err, "waiting for %q, it printed\n%s", until, &seen)
+		seen += line
+		require.NoErrorf(f.t, err, "waiting for %q, it printed\n%s", until, seen)
 	}
+	return p
 }
 
 // signal sends a signal and returns the outcome.
 func (p *live) signal(s syscall.Signal) outcome {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))
-	return p.end()
-}
-
-func (p *live) end() outcome {
-	p.t.Helper()
 	rest, err := io.ReadAll(p.lines)
 	require.NoError(p.t, err)
 	p.cmd.Wait() // the status is returned
@@ -248,4 +281,13 @@ func (o outcome) result(t *testing.T) map[string]any {
 	var r map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "standard output: %s", o.stdout)
 	return r
+}
+
+// assertGone waits until a process that is not a child of this one has ended.
+func assertGone(t *testing.T, pid int) {
+	t.Helper()
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.Eventuallyf(t, func() bool { return process.Signal(syscall.Signal(0)) != nil }, patience, 10*time.Millisecond,
+		"process %d is alive", pid)
 }

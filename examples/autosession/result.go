@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
@@ -35,14 +39,16 @@ func (s *session) result(err error) result {
 		AutoSessionID: nullable(s.kept.ID), SessionStartedAt: &s.kept.StartedAt,
 		ElapsedSeconds: s.kept.ElapsedSeconds, BudgetSeconds: s.kept.Budget.WallClockSeconds,
 	}
-	if s.stop != nil {
+	switch {
+	case s.stop != nil:
 		r.BudgetSeconds = s.stop.Budget.Seconds()
-	}
-	if err != nil && s.stop == nil {
+	case err != nil:
 		r.Status = statusError
 	}
 	return r
 }
+
+func (r result) write(out io.Writer) error { return json.NewEncoder(out).Encode(r) }
 
 // nullable returns nil, which is null in JSON, for an empty text.
 func nullable(text string) *string {
@@ -50,10 +56,6 @@ func nullable(text string) *string {
 		return nil
 	}
 	return &text
-}
-
-func writeResult(out io.Writer, r result) error {
-	return json.NewEncoder(out).Encode(r)
 }
 
 // exit returns the exit status for the session's status.
@@ -65,4 +67,30 @@ func (s *session) exit() int {
 		return exitComplete
 	}
 	return exitError
+}
+
+// printEvents prints the events of a session, oldest first. The session may be running, and its file may be damaged.
+func printEvents(opts options, out io.Writer) (err error) {
+	dir, err := findState(opts)
+	id := opts.session
+	if err == nil && id == "" {
+		id, err = dir.Latest()
+	}
+	if err == nil {
+		err = dir.Find(id)
+	}
+	if err != nil {
+		return err
+	}
+	store, err := openStore(dir)
+	if err != nil {
+		return fmt.Errorf("print events of session %s: %w", id, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
+	lines := json.NewEncoder(out)
+	for _, e := range events {
+		err = errors.Join(err, lines.Encode(e))
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	autosession "github.com/seed62658d38/watchdog/examples/autosession"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -49,11 +52,9 @@ func TestBlockedResult(t *testing.T) {
 	t.Run("it stays the same after an attach with another budget", func(t *testing.T) {
 		assert.Equal(t, before, f.run("-session", f.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))
 	})
-	t.Run("its session and its start are those of the session file", func(t *testing.T) {
+	t.Run("it says what the session file and the events say", func(t *testing.T) {
 		assert.Equal(t, f.session().ID, before["auto_session_id"])
 		assert.Equal(t, f.session().StartedAt.Format("2006-01-02T15:04:05.000000Z"), before["session_started_at"])
-	})
-	t.Run("its events have the same start and the same budget", func(t *testing.T) {
 		events := f.events()
 		last := events[len(events)-1].Payload
 		assert.Equal(t, before["session_started_at"], last["session_started_at"])
@@ -93,4 +94,71 @@ func TestSessionFile(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, json.Valid(text))
 	golden(t, "session.golden", normalize(string(text)))
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for want, flags := range map[string][]string{
+		"write a duration such as 90s":            {"-budget", "5"},
+		"it is negative; write 0 for no limit":    {"-budget", "-5s"},
+		"flag needs an argument":                  {"-budget"},
+		"-hang \"deploy\" is not a phase":         {"-hang", "deploy"},
+		"is not a valid ID":                       {"-session", "../elsewhere"},
+		"-session is empty":                       {"-session", ""},
+		"-project is empty":                       {"-project", ""},
+		"-config is empty":                        {"-config", ""},
+		"unexpected argument \"test\"; use flags": {"test"},
+		"flag provided but not defined: -budgte":  {"-budgte", "5s"},
+		"does nothing else; leave out -resume":    {"-events", "-resume"},
+		"does nothing else; leave out -json":      {"-events", "-json"},
+		"does nothing else; leave out -budget":    {"-events", "-budget", "5s"},
+	} {
+		t.Run("refused: "+want, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			refused := f.run(flags...).must(t, 2)
+			assert.Contains(t, refused.stderr, want)
+			assert.Contains(t, refused.stderr, "autosession -h")
+			assert.Empty(t, refused.stdout)
+			assert.NoDirExists(t, f.state, "nothing was done")
+		})
+	}
+	t.Run("-h prints the help and succeeds", func(t *testing.T) {
+		t.Parallel()
+		help := newFixture(t).run("-h").must(t, 0)
+		assert.Contains(t, help.stdout, "-budget DURATION")
+		assert.Empty(t, help.stderr)
+	})
+	t.Run("the default state directory is printed", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		temporary := t.TempDir()
+		cmd := f.command()
+		cmd.Args = cmd.Args[:1]
+		cmd.Env = append(cmd.Env, "TMPDIR="+temporary, "TMP="+temporary, "HOME=/nonexistent")
+		assert.Contains(t, finish(t, cmd).must(t, 0).stdout, "state   "+temporary)
+	})
+}
+
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	said := newFixture(t).run("-budget", "3s", "-hang", "vet").must(t, 3).stdout
+	assert.Less(t, strings.Count(said, "\n"), 24, said)
+	assert.Contains(t, said, "if the limit comes first, the session is BLOCKED")
+	assert.Contains(t, said, "to go on:")
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{
+		"plain", "", "two words", "it's", `"`, `a\b`, "$HOME", "`id`", "new\nline", "*", "~", "#", "!!",
+		"-x", "ü", "a;b", "=x",
+	} {
+		t.Run("a shell gives back "+word, func(t *testing.T) {
+			t.Parallel()
+			got, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+autosession.Quote(word)).Output()
+			require.NoError(t, err)
+			assert.Equal(t, word, string(got))
+		})
+	}
 }

@@ -202,24 +202,19 @@ func toolInFlight(t *testing.T, k kind, s side) {
 	require.Equal(t, 40*limit, a.after)
 }
 
-func silentTool(t *testing.T, k kind, s side) {
-	if k.handlesFreely {
-		t.Skip("a round-tripper sees the server, and not what its host does between two reads")
-	}
-	a := start(t.Context(), t, k, s.run, limit)
-	a.send(5*limit, 20*limit)
-	s.told(t, a.end())
-	require.Equal(t, s.found(5*limit), a.after)
-}
+func silentTool(t *testing.T, k kind, s side) { toolEnds(t, k, s, 5*limit) }
 
-func shortTool(t *testing.T, k kind, s side) {
+func shortTool(t *testing.T, k kind, s side) { toolEnds(t, k, s, limit/2) }
+
+// toolEnds has a tool be silent for longer than it may.
+func toolEnds(t *testing.T, k kind, s side, allowed time.Duration) {
 	if k.handlesFreely {
 		t.Skip("a round-tripper sees the server, and not what its host does between two reads")
 	}
 	a := start(t.Context(), t, k, s.run, limit)
-	a.send(limit/2, limit)
+	a.send(allowed, 4*allowed)
 	s.told(t, a.end())
-	require.Equal(t, s.found(limit/2), a.after)
+	require.Equal(t, s.found(allowed), a.after)
 }
 
 func approvalPending(t *testing.T, k kind, s side) {

@@ -5,158 +5,124 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A database holds the sessions.
-type database struct {
-	name  string
-	store store
-	// seed inserts active sessions into the table itself, because no store can back-date a session. It inserts none if
-	// there are sessions.
-	seed  func(ctx context.Context, n, stalled int) (inserted int64, err error)
-	close func() error
-}
-
 // A store is what a sweeper and a page need of one.
 type store interface {
 	session.Store
 	session.Lister
+	io.Closer
 }
+
+// sqlitePath returns the path of a -dsn that names an SQLite file.
+func sqlitePath(dsn string) (path string, isSQLite bool) { return strings.CutPrefix(dsn, "sqlite:") }
 
 // validDSN reports whether -dsn names a known kind of database.
 func validDSN(dsn string) bool {
-	path, isSQLite := strings.CutPrefix(dsn, "sqlite:")
+	path, isSQLite := sqlitePath(dsn)
 	return dsn == "" || isSQLite && path != "" ||
 		strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// open opens the database that -dsn names. It makes the tables where there are none, but not for a dry run, which
-// writes nothing.
-func open(ctx context.Context, dsn string, dryRun bool) (*database, error) {
-	path, isSQLite := strings.CutPrefix(dsn, "sqlite:")
+// open opens the database that -dsn names. It makes the tables where there are none, unless it may only read.
+func open(ctx context.Context, dsn string, readOnly bool) (store, error) {
+	path, isSQLite := sqlitePath(dsn)
 	switch {
-	case dsn == "":
-		return openTemporary(ctx)
-	case isSQLite && dryRun:
-		return openExisting(ctx, path)
+	case isSQLite && readOnly:
+		return sqlite.OpenReadOnly(ctx, path)
 	case isSQLite:
-		return openSQLite(ctx, path)
+		return sqlite.Open(ctx, path)
 	}
-	return openPostgres(ctx, dsn, dryRun)
+	return postgres.Open(ctx, dsn, postgres.Config{ReadOnly: readOnly})
 }
 
-func openTemporary(ctx context.Context) (*database, error) {
-	folder, err := os.MkdirTemp("", "sweeper")
-	if err != nil {
-		return nil, err
-	}
-	db, err := openSQLite(ctx, filepath.Join(folder, "sessions.db"))
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	closeDB := db.close
-	db.close = func() error { return errors.Join(closeDB(), os.RemoveAll(folder)) }
-	db.name = "SQLite"
-	return db, nil
-}
+// The statements that insert sessions into the table itself, because no store can back-date one. First come the stalled
+// ones, each a minute older, then those with an event in the last five minutes. They look themselves whether there is a
+// session. In PostgreSQL two of these programs at once would both find none without the lock; a lock of the table would
+// hold up its hosts.
+var (
+	sqliteRows = []string{strings.NewReplacer(
+		"at(-7200 - age)", "strftime('%Y-%m-%d %H:%M:%f000', 'now', (-7200 - age) || ' seconds')",
+		"at(-age)", "strftime('%Y-%m-%d %H:%M:%f000', 'now', -age || ' seconds')",
+	).Replace(`
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
+		ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n)
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
+			SELECT printf('%s-%07d', ?3, i), 'active', at(-7200 - age), at(-age), at(-7200 - age), 'host-' || (i % 3), 1
+			FROM ages WHERE NOT EXISTS (SELECT 1 FROM watchdog_sessions)`)}
+	postgresRows = []string{"SELECT pg_advisory_xact_lock(hashtext('watchdog sweeper -seed'))", `
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
+			SELECT format('%s-%s', $3::text, lpad(i::text, 7, '0')), 'active',
+				now() - (7200 + age) * interval '1 second', now() - age * interval '1 second',
+			now() - (7200 + age) * interval '1 second', 'host-' || (i % 3), 1
+			FROM (
+				SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age
+				FROM generate_series(1, $1::int) AS n(i)
+			) AS ages WHERE NOT EXISTS (SELECT 1 FROM watchdog_sessions)`}
+)
 
-func openSQLite(ctx context.Context, path string) (*database, error) {
-	store, err := sqlite.Open(ctx, path)
-	if err != nil {
-		return nil, err
+// insert inserts the sessions of -seed. In a database that has sessions it changes nothing and returns an error.
+func insert(ctx context.Context, dsn, name string, n, stalled int, stdout io.Writer) error {
+	if n == 0 {
+		return nil
 	}
-	seed := func(ctx context.Context, n, stalled int) (int64, error) { return seedSQLite(ctx, path, n, stalled) }
-	return &database{name: path, store: store, seed: seed, close: store.Close}, nil
-}
-
-// openExisting opens an SQLite file that has the tables. [sqlite.Open] would make the file and the tables, and change
-// the journal mode.
-func openExisting(ctx context.Context, path string) (*database, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no file %s, and a dry run makes none: name the database of a host", path)
-	}
-	db, err := connectSQLite(path)
-	if err != nil {
-		return nil, err
-	}
-	var found int
-	err = db.QueryRowContext(ctx, `
-		SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'watchdog_sessions', 'watchdog_schema')`).Scan(&found)
-	if err = tablesError(path, found, err); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	store, err := sqlite.New(ctx, db)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &database{name: path, store: store, close: func() error { return errors.Join(store.Close(), db.Close()) }}, nil
-}
-
-// tablesError returns why a dry run cannot look at a database, if it cannot. A store would make its missing tables.
-func tablesError(name string, found int, err error) error {
+	began := time.Now()
+	prefix := fmt.Sprintf("seed-%x", began.UnixMilli())
+	inserted, err := insertRows(ctx, dsn, n, stalled, prefix)
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for the tables of %s: %w", name, err)
-	case found < 3:
-		return fmt.Errorf("%s has no table of sessions, and a dry run makes none: name the database of a host", name)
+		return fmt.Errorf("insert sessions: %w", err)
+	case inserted == 0:
+		return fmt.Errorf("-seed %d: the database %s has sessions, and nothing in it was changed: "+
+			"leave out -seed to sweep those, or name an empty database", n, name)
 	}
+	_, _ = fmt.Fprintf(stdout, "%d active sessions in %s, %d of them stalled (%v)\n",
+		inserted, name, stalled, time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
-// connectSQLite connects to a file that exists.
-func connectSQLite(path string) (*sql.DB, error) {
-	path, err := filepath.Abs(path)
+// insertRows executes the statements in a transaction. The parameters are those of the last one.
+func insertRows(ctx context.Context, dsn string, parameters ...any) (inserted int64, err error) {
+	driver, source, statements := "pgx", dsn, postgresRows
+	if path, isSQLite := sqlitePath(dsn); isSQLite {
+		if path, err = filepath.Abs(path); err != nil {
+			return 0, err
+		}
+		// The URI escapes the path: a question mark in it would begin the driver's parameters.
+		file := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(10000)"}
+		driver, source, statements = "sqlite", file.String(), sqliteRows
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	// The timeout waits for other sweepers that write. The URI escapes the path: a question mark in it would begin the
-	// driver's parameters.
-	source := url.URL{
-		Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=rw&_pragma=busy_timeout(10000)",
-	}
-	return sql.Open("sqlite", source.String())
-}
-
-func openPostgres(ctx context.Context, dsn string, dryRun bool) (*database, error) {
-	pool, err := pgxpool.New(ctx, dsn)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		// pgx's own error may quote the password.
-		return nil, errors.New("-dsn cannot be parsed: write postgres://user:password@host:5432/database")
+		return 0, err
 	}
-	if dryRun {
-		err = findTables(ctx, pool)
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	last := len(statements) - 1
+	for _, statement := range statements[:last] {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return 0, err
+		}
 	}
-	var store *postgres.Store
-	if err == nil {
-		store, err = postgres.New(ctx, pool, postgres.Config{})
-	}
+	result, err := tx.ExecContext(ctx, statements[last], parameters...)
 	if err != nil {
-		pool.Close()
-		return nil, err
+		return 0, err
 	}
-	seed := func(ctx context.Context, n, stalled int) (int64, error) { return seedPostgres(ctx, pool, n, stalled) }
-	return &database{name: "PostgreSQL", store: store, seed: seed, close: func() error {
-		err := store.Close()
-		pool.Close()
-		return err
-	}}, nil
-}
-
-func findTables(ctx context.Context, pool *pgxpool.Pool) error {
-	var found int
-	err := pool.QueryRow(ctx, `
-		SELECT count(to_regclass(quote_ident(current_schema()) || '.' || name))
-		FROM unnest(array['events', 'watchdog_sessions', 'watchdog_schema']) AS names (name)`).Scan(&found)
-	return tablesError("PostgreSQL", found, err)
+	inserted, err = result.RowsAffected()
+	return inserted, errors.Join(err, tx.Commit())
 }

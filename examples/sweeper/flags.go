@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/examples/internal/help"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 )
 
 // The defaults of this program, short enough to watch.
@@ -43,8 +43,7 @@ func (o *options) flags() *flag.FlagSet {
 	flags.IntVar(&o.stalled, "stalled", 0, "make `K` of them stalled (default: 25, or as many as there are)")
 	flags.BoolVar(&o.once, "once", false, "run one pass and exit")
 	flags.BoolVar(&o.dryRun, "dry-run", false,
-		"only print what would be cancelled: write nothing into the database of -dsn, and make no tables there\n"+
-			"(tables of an older version are brought up to date)")
+		"only print what would be cancelled: write nothing into the database of -dsn, and make no tables there")
 	flags.StringVar(&o.http, "http", "", "serve a page of the sessions at `ADDR`, such as 127.0.0.1:8080, "+
 		"and the health of the sweeper at /healthz")
 	flags.StringVar(&o.file, "config", "", "read the sweep block of `FILE`")
@@ -108,12 +107,25 @@ func (o *options) invent(flags *flag.FlagSet) (stalledIsSet bool) {
 	return set["stalled"]
 }
 
+// name names the database without what is secret.
+func (o *options) name() string {
+	path, isSQLite := sqlitePath(o.dsn)
+	switch {
+	case o.dsn == "":
+		return "SQLite"
+	case isSQLite:
+		return path
+	}
+	return "PostgreSQL"
+}
+
 // usage returns the help text.
 func usage() string {
 	var o options
-	return help.Text{
+	return program.Help{
 		What:   "Sweeper cancels the sessions in a database that have stalled.",
-		Uses:   []help.Use{{Line: "sweeper [FLAGS]", Flags: o.flags()}},
+		Use:    "sweeper [FLAGS]",
+		Flags:  o.flags(),
 		Status: "0 done or interrupted, 1 the database or a pass failed, 2 wrong command line.",
 	}.String()
 }

@@ -13,7 +13,7 @@
 // Without -dsn the database is a temporary one, and first gets invented sessions: -seed of them, of which -stalled have
 // had no event for at least fifteen minutes. Into a database of -dsn they are inserted only if -seed is set, and never
 // if it has sessions: that is an error, and nothing is changed. With -dry-run nothing is written there, and no table is
-// made; only the tables of an older version are brought up to date, as every store does when it is opened.
+// made.
 //
 // # Configuration
 //
@@ -39,15 +39,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
-	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -95,16 +98,30 @@ func printError(stderr io.Writer, err error, status int) int {
 	return status
 }
 
-// sweepAll inserts the sessions and sweeps the database.
+// sweepAll inserts the sessions and sweeps the database. A dry run may only read the database of -dsn.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	db, err := open(ctx, opts.dsn, opts.limits.Sweep.DryRun)
+	dsn := opts.dsn
+	if dsn == "" {
+		folder, err := os.MkdirTemp("", "sweeper")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		dsn = "sqlite:" + filepath.Join(folder, "sessions.db")
+	}
+	db, err := open(ctx, dsn, opts.limits.Sweep.DryRun && opts.dsn != "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	if err := db.insert(ctx, opts.seed, opts.stalled, stdout); err != nil {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := insert(ctx, dsn, opts.name(), opts.seed, opts.stalled, stdout); err != nil {
 		return err
 	}
+	return sweepIn(ctx, db, opts, stdout, stderr)
+}
+
+// sweepIn sweeps a database once, or until an interrupt.
+func sweepIn(ctx context.Context, db store, opts options, stdout, stderr io.Writer) error {
 	cfg := opts.limits.Sweep
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
@@ -113,7 +130,7 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	if cfg.Alert.Within > 0 {
 		cfg.Alert.Func = table.alert
 	}
-	sweeper, err := sweep.New(db.store, db.store, cfg)
+	sweeper, err := sweep.New(db, db, cfg)
 	if err != nil {
 		return err
 	}
@@ -123,11 +140,11 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 			return fmt.Errorf("%w: see sweep.enabled and runtime_controls.disabled in the file of -config, and the variables "+
 				"WATCHDOG_ENABLED and WATCHDOG_DISABLED", err)
 		}
-		return errors.Join(err, table.history(ctx, db.store))
+		return errors.Join(err, table.history(ctx, db))
 	}
 	if opts.http != "" {
 		pages := page.Config{
-			Sessions: db.store, Events: db.store, Sweeper: sweeper, PassLog: passes, Hosts: []string{"localhost"},
+			Sessions: db, Events: db, Sweeper: sweeper, PassLog: passes, Hosts: []string{"localhost"},
 			Logger: cfg.Logger,
 		}
 		stop, err := serve(ctx, opts.http, sweeper, pages, stdout)
@@ -136,17 +153,17 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		}
 		defer stop()
 	}
-	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, opts.limits))
+	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(opts))
 	err = sweeper.Run(ctx)
-	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
+	return errors.Join(err, table.history(context.WithoutCancel(ctx), db))
 }
 
 // doing says what the sweeper does until it is ended, and how soon it cancels.
-func doing(db *database, limits *config.Config) string {
-	if limits.Sweep.Disabled {
+func doing(opts options) string {
+	if opts.limits.Sweep.Disabled {
 		return "the configuration switches the sweeper off: it does nothing"
 	}
-	return fmt.Sprintf("%s\nsweeping %s every %v", limits.WorstTime(), db.name, limits.Sweep.Interval)
+	return fmt.Sprintf("%s\nsweeping %s every %v", opts.limits.WorstTime(), opts.name(), opts.limits.Sweep.Interval)
 }
 
 // serve serves the page and the sweeper's health at the address.
@@ -157,24 +174,75 @@ func serve(
 	if err != nil {
 		return nil, err
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
-	}
-	_, _ = fmt.Fprintf(stdout, "the page is at http://%s/\nhealth is at http://%[1]s/healthz\n", listener.Addr())
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", pages)
 	mux.Handle("/healthz", sweeper.Handler())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // it returns after the Close below
-	}()
+	url, stopServing, err := program.Serve(ctx, address, mux)
+	if err != nil {
+		return nil, errors.Join(err, pages.Close())
+	}
+	_, _ = fmt.Fprintf(stdout, "the page is at %s\nhealth is at %[1]shealthz\n", url)
 	return func() {
 		_ = pages.Close() // never fails
-		_ = server.Close()
-		<-served
+		stopServing()
 	}, nil
+}
+
+// A table prints the outcome of passes.
+type table struct {
+	mu     sync.Mutex
+	out    io.Writer
+	passes int
+	quiet  bool // the last pass found nothing
+}
+
+// pass prints one pass. Of several passes in a row that found nothing it prints only the first, in one line.
+func (t *table) pass(p sweep.Pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes++
+	wasQuiet := t.quiet
+	t.quiet = p.Found == 0 && p.Errors == 0
+	if t.quiet && wasQuiet {
+		return
+	}
+	_, _ = fmt.Fprintf(t.out, "\npass %d: %d checked, %d stalled, %d cancelled, %d spared, %d failed (%v)\n",
+		t.passes, p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed, p.Duration.Round(10*time.Microsecond))
+	if len(p.Cases) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
+	for _, c := range p.Cases {
+		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host,
+			c.Silence.Round(time.Second), c.Threshold, c.Handling, c.Reason())
+	}
+	w.Flush()
+}
+
+// alert prints that there are many cancels, as the configuration counts them.
+func (t *table) alert(_ context.Context, cancels int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintf(t.out, "\nalert: %d cancels\n", cancels)
+}
+
+// history prints how many sessions were cancelled in the last day, by reason and by host, with one query each.
+func (t *table) history(ctx context.Context, store session.Store) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
+		counts, err := store.History(ctx,
+			session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(t.out, "\ncancels of the last day by %s:", by)
+		for _, c := range counts {
+			_, _ = fmt.Fprintf(t.out, " %s %d", c.Key, c.Count)
+		}
+	}
+	_, _ = fmt.Fprintln(t.out)
+	return nil
 }

@@ -9,10 +9,7 @@ package alike
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
+	"math/bits"
 )
 
 // maxDepth is how deep JSON may be nested. What is deeper is compared as text.
@@ -44,8 +41,6 @@ type Listener interface {
 // A Reader reads the inputs and outcomes of calls. Its zero value is ready, and leaves nothing out but what Why names.
 type Reader struct {
 	Volatile Names // fields and lines that are left out of outcomes
-	Plain    bool  // leave in what differs from one time to the next
-	Whole    bool  // leave in why a command is run
 
 	listener Listener
 	muted    bool // in a field that is left out
@@ -53,6 +48,7 @@ type Reader struct {
 	in       []byte
 	at       int
 	depth    int
+	broken   bool   // it is no JSON
 	spare    []byte // a string that has escapes
 	said     []byte // the beginning of the texts of an outcome
 	noise    uint64 // of the members of the outermost object that say why a command is run
@@ -106,8 +102,8 @@ func (r *Reader) Shrink() {
 }
 
 func (r *Reader) read(text []byte, l Listener) uint64 {
-	r.in, r.at, r.depth, r.muted, r.listener = text, 0, 0, false, l
-	if digest, ok := r.value(nil); ok && r.space() == 0 {
+	r.in, r.at, r.depth, r.broken, r.muted, r.listener = text, 0, 0, false, false, l
+	if digest := r.value(nil); !r.broken && r.space() == 0 {
 		return digest
 	}
 	if r.muted, r.said = false, r.said[:0]; !r.outcome {
@@ -130,22 +126,23 @@ func (r *Reader) space() byte {
 	return 0
 }
 
-// value reads one value, the one of that key. It returns its digest, and whether it is JSON.
-func (r *Reader) value(key []byte) (digest uint64, ok bool) {
+// fail notes that the text is no JSON, and skips the rest of it.
+func (r *Reader) fail() uint64 {
+	r.broken, r.at = true, len(r.in)
+	return 0
+}
+
+// value reads one value, the one of that key, and returns its digest.
+func (r *Reader) value(key []byte) (digest uint64) {
 	switch b := r.space(); b {
 	case '{', '[':
-		r.depth++
 		r.at++
-		if r.depth > maxDepth {
-			return 0, false
+		if r.depth++; r.depth > maxDepth {
+			return r.fail()
 		}
-		if b == '{' {
-			digest, ok = r.object(key)
-		} else {
-			digest, ok = r.array(key)
-		}
+		digest = r.nested(b, key)
 		r.depth--
-		return digest, ok
+		return digest
 	case '"':
 		return r.stringValue(key)
 	case 't':
@@ -159,39 +156,59 @@ func (r *Reader) value(key []byte) (digest uint64, ok bool) {
 	}
 }
 
-func (r *Reader) literal(name string, key []byte) (uint64, bool) {
+func (r *Reader) literal(name string, key []byte) uint64 {
 	if !bytes.HasPrefix(r.in[r.at:], []byte(name)) {
-		return 0, false
+		return r.fail()
 	}
 	r.at += len(name)
 	if !r.muted {
 		r.listener.Literal(key, name)
 	}
-	return Mix(uint64(name[0]), 'l'), true
+	return Mix(uint64(name[0]), 'l')
 }
 
-func (r *Reader) array(key []byte) (digest uint64, ok bool) {
-	if r.space() == ']' {
-		r.at++
-		r.list(0)
-		return Mix(0, '['), true
+// nested reads a list, or an object, whose members are added up, because their order makes no difference.
+func (r *Reader) nested(open byte, key []byte) (digest uint64) {
+	object, end := open == '{', open+2
+	empty := r.space() == end
+	switch {
+	case r.muted:
+	case object:
+		r.listener.Object(key)
+	case empty:
+		r.listener.List(0)
+	default:
+		r.listener.List(1)
 	}
-	r.list(1)
+	if empty {
+		r.at++
+		return Mix(0, uint64(open))
+	}
 	for {
-		item, ok := r.value(key)
-		if !ok {
-			return 0, false
+		if object {
+			digest += r.member()
+		} else {
+			digest = Mix(digest, r.value(key))
 		}
-		digest = Mix(digest, item)
 		switch r.next() {
 		case ',':
-		case ']':
-			r.list(-1)
-			return Mix(digest, '['), true
+		case end:
+			return Mix(r.ended(object, digest), uint64(open))
 		default:
-			return 0, false
+			return r.fail()
 		}
 	}
+}
+
+// ended returns the digest of what is in a list, or in an object without why its command is run.
+func (r *Reader) ended(object bool, digest uint64) uint64 {
+	switch {
+	case object && r.runs && r.depth == 1 && !r.outcome:
+		return digest - r.noise
+	case !object && !r.muted:
+		r.listener.List(-1)
+	}
+	return digest
 }
 
 // Why reports whether a field beside a command says why it is run, or how, which a model words anew each time: those
@@ -205,78 +222,40 @@ func Why(key []byte) bool {
 	return false
 }
 
-func (r *Reader) list(step int) {
-	if !r.muted {
-		r.listener.List(step)
-	}
-}
-
-// next takes the byte after a value.
 func (r *Reader) next() byte {
 	b := r.space()
 	r.at++
 	return b
 }
 
-// object adds its members up, because their order makes no difference.
-func (r *Reader) object(key []byte) (digest uint64, ok bool) {
-	if !r.muted {
-		r.listener.Object(key)
-	}
-	if r.space() == '}' {
-		r.at++
-		return Mix(0, '{'), true
-	}
-	for {
-		member, ok := r.member()
-		if !ok {
-			return 0, false
-		}
-		digest += member
-		switch r.next() {
-		case ',':
-		case '}':
-			if r.runs && r.depth == 1 && !r.outcome && !r.Whole {
-				digest -= r.noise
-			}
-			return Mix(digest, '{'), true
-		default:
-			return 0, false
-		}
-	}
-}
-
-func (r *Reader) member() (digest uint64, ok bool) {
-	key, ok := r.key()
-	if !ok {
-		return 0, false
-	}
+func (r *Reader) member() (digest uint64) {
+	key := r.key()
 	if r.outcome && !r.muted && r.Volatile.has(key) {
 		r.muted = true
-		_, ok = r.value(key)
+		r.value(key)
 		r.muted = false
-		return 0, ok
+		return 0
 	}
-	value, ok := r.value(key)
-	digest = Mix(Sum('k', key), value)
+	digest = Mix(Sum('k', key), r.value(key))
 	if r.depth == 1 && !r.outcome {
 		r.note(key, digest)
 	}
-	return digest, ok
+	return digest
 }
 
 // key reads the key of a member and the colon after it.
-func (r *Reader) key() (key []byte, ok bool) {
+func (r *Reader) key() (key []byte) {
 	if r.space() != '"' {
-		return nil, false
+		r.fail()
+		return nil
 	}
-	if key, ok = r.stringBytes(); !ok || r.next() != ':' {
-		return nil, false
+	if key = r.stringBytes(); r.next() != ':' {
+		r.fail()
 	}
 	if len(r.spare) > 0 && len(key) > 0 && &key[0] == &r.spare[0] {
 		key = bytes.Clone(key) // which other strings take the memory of
 	}
-	return key, true
+	return key
 }
 
 // note adds up those members of an input that are left out if it has a command, or if a number says where to read.
@@ -293,178 +272,21 @@ func (r *Reader) note(key []byte, digest uint64) {
 	}
 }
 
-func (r *Reader) stringValue(key []byte) (uint64, bool) {
-	text, ok := r.stringBytes()
-	if !ok {
-		return 0, false
-	}
-	if !r.muted {
-		r.listener.String(r.depth, key, text)
-	}
-	digest := r.text(text)
-	r.say([]byte{10})
-	return Mix(digest, 's'), true
+// Mix returns the digest of two digests. 64 bits tell some hundred pairs apart, and nobody gains by two that are the
+// same: who wants that can do the same. SHA-256 takes five times as long as all else.
+func Mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a^0x9e3779b97f4a7c15, b^0xd6e8feb86659fd93)
+	return high ^ low
 }
 
-// stringBytes reads a string and returns what it means, which is valid until the next call.
-func (r *Reader) stringBytes() ([]byte, bool) {
-	start := r.at + 1
-	i := r.plainUntil(start)
-	if i < len(r.in) && r.in[i] == '"' {
-		r.at = i + 1
-		return r.in[start:i], true
+// Sum returns the digest of a text that comes after what has the first one.
+func Sum(first uint64, text []byte) uint64 {
+	n := uint64(len(text))
+	for len(text) >= 16 {
+		first = Mix(first^binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:]))
+		text = text[16:]
 	}
-	r.spare = r.spare[:0]
-	for i < len(r.in) && r.in[i] >= ' ' {
-		r.spare = append(r.spare, r.in[start:i]...)
-		if r.in[i] == '"' {
-			r.at = i + 1
-			return r.spare, true
-		}
-		n := r.escape(r.in[i+1:])
-		if n == 0 {
-			break
-		}
-		start = i + 1 + n
-		i = r.plainUntil(start)
-	}
-	return nil, false
-}
-
-// plainUntil returns where the next byte of a string is that does not mean itself.
-func (r *Reader) plainUntil(i int) int {
-	for i+8 <= len(r.in) && areText(binary.LittleEndian.Uint64(r.in[i:])) {
-		i += 8
-	}
-	for i < len(r.in) && r.in[i] >= ' ' && r.in[i] != '"' && r.in[i] != '\\' {
-		i++
-	}
-	return i
-}
-
-// escape appends what an escape means, and returns its length after the backslash, or 0.
-func (r *Reader) escape(text []byte) int {
-	if len(text) == 0 {
-		return 0
-	}
-	switch b := text[0]; b {
-	case '"', '\\', '/':
-		r.spare = append(r.spare, b)
-		return 1
-	case 'b', 'f', 'n', 'r', 't':
-		r.spare = append(r.spare, "\b...\r.......\n...\r.\t"[b-'b'])
-		return 1
-	}
-	first, ok := unit(text)
-	if !ok {
-		return 0
-	}
-	if utf16.IsSurrogate(first) && len(text) > 5 && text[5] == '\\' {
-		if second, ok := unit(text[6:]); ok {
-			if pair := utf16.DecodeRune(first, second); pair != utf8.RuneError {
-				r.spare = utf8.AppendRune(r.spare, pair)
-				return 11
-			}
-		}
-	}
-	r.spare = utf8.AppendRune(r.spare, first) // a lone surrogate becomes U+FFFD, as everywhere
-	return 5
-}
-
-// unit reads the u and the four digits of an escape.
-func unit(text []byte) (rune, bool) {
-	if len(text) < 5 || text[0] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(text[1:5]), 16, 16)
-	return rune(n), err == nil //nolint:gosec // it has 16 bits
-}
-
-func (r *Reader) number(key []byte) (uint64, bool) {
-	n := numberLength(r.in[r.at:])
-	if n == 0 {
-		return 0, false
-	}
-	literal := r.in[r.at : r.at+n]
-	r.at += n
-	place := !r.outcome && namesPlace(key)
-	r.placed = r.placed || place
-	if why := !r.outcome && Why(key); !r.muted && !place && !why {
-		r.listener.Number(key, literal)
-	}
-	if r.outcome && !r.Plain && differs(key) {
-		return blurred, true
-	}
-	return numberDigest(literal), true
-}
-
-// namesPlace reports whether a field says where to read, such as offset, page and start_line.
-func namesPlace(key []byte) bool {
-	var memory [32]byte
-	name := Lower(memory[:], key)
-	return len(key) <= len(memory) && oneOf(places, name, bytes.Contains)
-}
-
-var places = []string{
-	"offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after",
-}
-
-// Lower copies the beginning of a text in lower case.
-func Lower(memory, text []byte) []byte {
-	head := memory[:copy(memory, text)]
-	for i, b := range head {
-		if 'A' <= b && b <= 'Z' {
-			head[i] = b | 0x20
-		}
-	}
-	return head
-}
-
-// numberLength returns the length of the number that a text begins with, or 0.
-func numberLength(text []byte) int {
-	start := 0
-	if len(text) > 0 && text[0] == '-' {
-		start = 1
-	}
-	n := start + digits(text[start:])
-	if n == start || text[start] == '0' && n > start+1 {
-		return 0
-	}
-	if n < len(text) && text[n] == '.' {
-		if start, n = n, fraction(text, n); n == start {
-			return 0
-		}
-	}
-	return exponent(text, n)
-}
-
-// exponent returns the end of the exponent of a number that may begin at n, or 0 if it has no digits.
-func exponent(text []byte, n int) int {
-	if n == len(text) || text[n]|0x20 != 'e' {
-		return n
-	}
-	if n++; n < len(text) && (text[n] == '+' || text[n] == '-') {
-		n++
-	}
-	if more := digits(text[n:]); more > 0 {
-		return n + more
-	}
-	return 0
-}
-
-// numberDigest takes a number by its value, so that 1, 1.0 and 1e0 are one. Integers are compared whole, others as
-// float64.
-func numberDigest(literal []byte) uint64 {
-	if !bytes.ContainsAny(literal, ".eE-") {
-		return Sum('#', literal)
-	}
-	value, err := strconv.ParseFloat(string(literal), 64)
-	var memory [32]byte
-	switch {
-	case err != nil || math.Abs(value) >= 1<<53:
-		return Sum('#', literal)
-	case value == math.Trunc(value):
-		return Sum('#', strconv.AppendInt(memory[:0], int64(value), 10))
-	}
-	return Mix(math.Float64bits(value), '#')
+	var rest [16]byte
+	copy(rest[:], text)
+	return Mix(Mix(first^binary.LittleEndian.Uint64(rest[:]), binary.LittleEndian.Uint64(rest[8:])), n)
 }

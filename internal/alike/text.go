@@ -20,7 +20,7 @@ const maxName = 64
 // what differs from one time to the next though the outcome is the same: times, durations with units, UUIDs,
 // hexadecimal addresses, temporary paths, the IDs of processes, and the line at which a shell says that it failed.
 func (r *Reader) text(text []byte) (digest uint64) {
-	if !r.outcome || r.Plain {
+	if !r.outcome {
 		r.say(text)
 		return Sum(0, text)
 	}
@@ -44,7 +44,6 @@ func (r *Reader) say(text []byte) {
 	}
 }
 
-// leavesOut reports whether a line is volatile.
 func (r *Reader) leavesOut(line []byte) bool {
 	n := bytes.IndexByte(line[:min(len(line), maxName)], ':')
 	return n > 0 && r.Volatile.has(bytes.TrimLeft(line[:n], " \t"))
@@ -73,6 +72,13 @@ func (r *Reader) line(digest uint64, line []byte) uint64 {
 	}
 	r.say(line[kept:])
 	return Sum(digest, line[kept:])
+}
+
+// anyBlurred reports whether one of eight bytes can be of what is blurred: from the dash to the nine.
+func anyBlurred(eight uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	low := eight &^ high
+	return (low+each*(0x80-'-'))&^(low+each*(0x80-':'))&^eight&high != 0
 }
 
 // blurredAt returns the start and the length of what is blurred and begins at i, or before it if that is in a UUID. The
@@ -278,3 +284,43 @@ func differs(key []byte) bool {
 
 var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_mins", "_minutes", "_hours",
 	"Ns", "Us", "Ms", "Sec", "Secs", "Seconds", "Minutes", "Hours", "_millis", "Millis", "timestamp", "pid"}
+
+// How long the first line of a failure is that says something, and what is compared of it, in bytes.
+const (
+	leastLine = 20
+	mostLine  = 60
+)
+
+// Failure returns what the last outcome, which is a failure, has in common with others: of the same input, all but the
+// words that have a digit; of another input, its first line, because the others often echo the input.
+func (r *Reader) Failure() (all, first uint64) {
+	r.spare = r.spare[:0]
+	for said := r.said; len(said) > 0; {
+		n, digit := 0, false
+		for n < len(said) && isWord(said[n]) {
+			digit = digit || isDigit(said[n])
+			n++
+		}
+		switch n = max(n, 1); {
+		case digit:
+			r.spare = append(r.spare, '#')
+		default:
+			r.spare = append(r.spare, said[:n]...)
+		}
+		said = said[n:]
+	}
+	return Sum('f', r.spare), Sum('f', firstLine(r.spare))
+}
+
+// firstLine returns the beginning of the first line of a failure that says more than that it is one, or all of it.
+func firstLine(text []byte) []byte {
+	line, rest, _ := bytes.Cut(text, []byte("\n"))
+	if len(line) < leastLine {
+		line, _, _ = bytes.Cut(rest, []byte("\n"))
+	}
+	line = bytes.TrimSpace(line[:min(len(line), mostLine)])
+	if len(line) < leastLine || line[len(line)-1] == ':' { // such as the one above a traceback
+		return text
+	}
+	return line
+}

@@ -1,10 +1,14 @@
 package contract
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
+	"reflect"
 	"runtime/pprof"
 	"sync"
 	"time"
@@ -87,4 +91,92 @@ func (e *Env[S]) While(listen func(ctx context.Context, ready func()) error, che
 	ending = <-ended // if it does not end, neither does the check: see Within
 	Must(err, "while the store is listened to")
 	return ending
+}
+
+// A failure carries the error of a check from where it was found to Catch.
+type failure struct{ err error }
+
+// Fail ends a check with an error, from however deep in it. Only Catch may run the check, in the same goroutine.
+func Fail(err error) { panic(failure{err}) }
+
+// Must fails if a call did, which was doing something.
+func Must(err error, doing string, args ...any) {
+	if err != nil {
+		Fail(fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err))
+	}
+}
+
+// Require fails, with what it found, if a condition does not hold.
+func Require(holds bool, found string, args ...any) {
+	if !holds {
+		Fail(fmt.Errorf(found, args...))
+	}
+}
+
+// Part runs a part of a check, which it names if that fails.
+func Part(name string, check func()) { Must(Catch(check), "%s", name) }
+
+// Catch runs a check and returns the error with which Fail ended it, or nil. It does not recover from other panics.
+func Catch(check func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	check()
+	return nil
+}
+
+// Fails runs a step that must fail, with the wanted error if there is one.
+func Fails(what string, want error, step func()) {
+	err := Catch(step)
+	if errors.Is(err, errNotCheckable) {
+		Fail(err)
+	}
+	Require(err != nil, "%s: the call returned nil, want an error", what)
+	Require(want == nil || errors.Is(err, want), "%s: the error is not the wanted one, %v: %w", what, want, err)
+}
+
+// Decode decodes a JSON text. What is equal in it, whatever the order of keys and the notation of numbers, is deeply
+// equal.
+func Decode(text json.RawMessage) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // a float is not exact
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return inOneNotation(value), nil
+}
+
+// SameJSON reports whether two JSON texts are equal. Texts that are no JSON are if their bytes are.
+func SameJSON(a, b json.RawMessage) bool {
+	one, errOne := Decode(a)
+	other, errOther := Decode(b)
+	if errOne != nil || errOther != nil {
+		return bytes.Equal(a, b)
+	}
+	return reflect.DeepEqual(one, other)
+}
+
+// inOneNotation writes the numbers in a decoded value as fractions.
+func inOneNotation(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = inOneNotation(value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = inOneNotation(value[i])
+		}
+	case json.Number:
+		if fraction, ok := new(big.Rat).SetString(value.String()); ok {
+			return json.Number(fraction.RatString())
+		}
+	}
+	return value
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/memory"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -25,87 +25,9 @@ import (
 const timeout = 5 * time.Second
 
 var (
-	errFull   = errors.New("disk full")
+	errFull   = journaltest.ErrFull
 	errClosed = errors.New("closed")
 )
-
-// A store keeps events in memory, and before that does what the test has it do.
-type store struct {
-	kept  memory.Events
-	mu    sync.Mutex
-	fault func(ctx context.Context) error
-}
-
-func (s *store) failWith(fault func(ctx context.Context) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fault = fault
-}
-
-func (s *store) ask(ctx context.Context) error {
-	s.mu.Lock()
-	fault := s.fault
-	s.mu.Unlock()
-	if fault == nil {
-		return nil
-	}
-	return fault(ctx)
-}
-
-func (s *store) Transacts() bool { return true }
-
-func (s *store) Key() any { return s }
-
-func (s *store) Few(string) bool { return false }
-
-func (s *store) Append(ctx context.Context, events ...fold.Event) error {
-	if err := s.ask(ctx); err != nil {
-		return err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	for i := range events {
-		t.Keep(&events[i])
-	}
-	t.Commit()
-	return nil
-}
-
-func (s *store) Read(ctx context.Context, runID string) ([]fold.Event, error) {
-	return s.Select(ctx, fold.Selection{AggregateType: record.AggregateType, AggregateID: runID, Since: time.Unix(0, 0)})
-}
-
-func (s *store) Select(ctx context.Context, by fold.Selection) (all []fold.Event, err error) {
-	if err := s.ask(ctx); err != nil {
-		return nil, err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	for _, e := range t.Select(nil, by) {
-		all = append(all, *e)
-	}
-	return all, nil
-}
-
-func (s *store) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
-	if err := s.ask(ctx); err != nil {
-		return err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	for _, x := range exchanges {
-		x.Kept = nil
-		var selected []fold.Event
-		for _, e := range t.Select(nil, x.Selection) {
-			selected = append(selected, *e)
-		}
-		for _, e := range x.Decide(selected) {
-			x.Kept = append(x.Kept, *t.Keep(&e))
-		}
-	}
-	t.Commit()
-	return nil
-}
 
 // A host notes what it is told, and before that does what the test has it do there.
 type host struct {
@@ -226,7 +148,7 @@ func (t trace) Deliver() {
 // A bench is a session, its layers and its store.
 type bench struct {
 	t     *testing.T
-	store *store
+	store *journaltest.Store
 	place journal.Place
 	tree  driver.Tree
 	host  *host // of the session
@@ -260,7 +182,7 @@ func inBubble(t *testing.T, name string, limits verdict.Limits, test func(t *tes
 }
 
 func newBench(t *testing.T) *bench {
-	s := &store{}
+	s := &journaltest.Store{}
 	b := &bench{t: t, store: s, Run: &driver.Run{}, host: newHost("s-1")}
 	b.place = journal.Place{Store: s, Timeout: timeout}
 	b.place.KeepCheckpoints()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -32,7 +33,7 @@ var everything = []string{
 
 // decideAll has all of them decided, and returns the work that nobody has done yet.
 func (b *bench) decideAll() driver.Work {
-	b.store.failWith(func(context.Context) error { return errFull })
+	b.store.FailWith(func(context.Context, journaltest.Call) error { return errFull })
 	time.Sleep(31 * time.Minute)
 	k := b.tree.Step(b.Run, &machine.Input{Kind: machine.Look})
 	time.Sleep(20 * time.Minute)
@@ -106,7 +107,7 @@ func TestBlock(t *testing.T) {
 			open := make(chan struct{})
 			defer close(open)
 			b.host.on(what, func() { <-open })
-			b.store.failWith(func(context.Context) error { return errFull })
+			b.store.FailWith(func(context.Context, journaltest.Call) error { return errFull })
 			for _, d := range []time.Duration{31 * time.Minute, 20 * time.Minute, 10 * time.Minute} {
 				time.Sleep(d)
 				began := time.Now()
@@ -127,7 +128,7 @@ func TestBlock(t *testing.T) {
 	}
 	inBubble(t, "a store that hangs holds up a caller for one time-out, and the host is told then", after(time.Hour), func(t *testing.T, b *bench) {
 		b.tree.StopTimer()
-		b.store.failWith(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		b.store.FailWith(func(ctx context.Context, _ journaltest.Call) error { <-ctx.Done(); return ctx.Err() })
 		time.Sleep(time.Hour + 1)
 		began := time.Now()
 		require.Error(t, b.Poll())
@@ -139,7 +140,7 @@ func TestBlock(t *testing.T) {
 		open := make(chan struct{})
 		defer close(open)
 		b.host.on("stop: <nil>", func() { <-open })
-		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { time.Sleep(time.Second); return nil })
 		time.Sleep(time.Hour + 1)
 		synctest.Wait()
 		began := time.Now()
@@ -150,7 +151,7 @@ func TestBlock(t *testing.T) {
 		open := make(chan struct{})
 		defer close(open)
 		b.host.on("trace", func() { <-open })
-		b.store.failWith(func(context.Context) error { return errFull })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { return errFull })
 		b.Record.Keep(errFull, fold.Event{ID: "1", Type: record.EventProgress, Timestamp: b.now()})
 		b.host.mu.Lock()
 		b.host.signals = 1 // nobody else has begun to tell of it
@@ -213,7 +214,7 @@ func TestBusy(t *testing.T) {
 			b.place.Inline, l.Idle = true, 10*time.Minute
 			b.host.busy = func() bool { time.Sleep(900 * time.Millisecond); return false }
 			b.begin(t.Context(), l)
-			b.store.failWith(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			b.store.FailWith(func(ctx context.Context, _ journaltest.Call) error { <-ctx.Done(); return ctx.Err() })
 			time.Sleep(10*time.Minute + 1)
 			began := time.Now()
 			require.Error(t, b.Poll())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -213,7 +214,7 @@ func TestWaiter(t *testing.T) {
 // TestComplete protects that a run is complete once that is recorded, and goes on where it cannot be.
 func TestComplete(t *testing.T) {
 	inBubble(t, "it is recorded before the run ends", after(time.Hour), func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context) error {
+		b.store.FailWith(func(context.Context, journaltest.Call) error {
 			require.NoError(t, b.Inner().Err())
 			return nil
 		})
@@ -227,7 +228,7 @@ func TestComplete(t *testing.T) {
 		require.False(t, ended)
 	})
 	inBubble(t, "a try that fails is that of all who waited for it", after(time.Hour), func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return errFull })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { time.Sleep(time.Second); return errFull })
 		came, before := make(chan error, 3), b.FailedCompletes()
 		began := time.Now()
 		for range 3 {
@@ -243,14 +244,14 @@ func TestComplete(t *testing.T) {
 		require.Equal(t, 1, b.FailedCompletes())
 		require.False(t, b.Over())
 		b.Locked(func() { require.True(t, b.CompleteInDoubt()) })
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		ended, err := b.RecordComplete(b.FailedCompletes())
 		require.NoError(t, err)
 		require.True(t, ended)
 		b.Locked(func() { require.False(t, b.CompleteInDoubt()) })
 	})
 	inBubble(t, "of a run that has ended meanwhile there is no failure to share", after(time.Hour), func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context) error { return errFull })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { return errFull })
 		_, err := b.RecordComplete(0)
 		require.ErrorIs(t, err, errFull)
 		b.End(errClosed)
@@ -261,7 +262,7 @@ func TestComplete(t *testing.T) {
 	inBubble(t, "one that waits for a stop finds that", after(time.Hour), func(t *testing.T, b *bench) {
 		b.tree.StopTimer()
 		time.Sleep(time.Hour + 1)
-		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { time.Sleep(time.Second); return nil })
 		go b.Poll()
 		synctest.Wait()
 		require.NotNil(t, b.Recorded())
@@ -272,7 +273,7 @@ func TestComplete(t *testing.T) {
 		synctest.Wait()
 	})
 	inBubble(t, "an end waits for a stop that is being recorded, which is the first", after(time.Hour), func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		b.store.FailWith(func(context.Context, journaltest.Call) error { time.Sleep(time.Second); return nil })
 		time.Sleep(time.Hour + 1)
 		synctest.Wait()
 		began := time.Now()

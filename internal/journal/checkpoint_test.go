@@ -18,7 +18,7 @@ import (
 
 // checkpoints are those that the store has.
 func (b *bench) checkpoints() (all []fold.Event) {
-	return slices.DeleteFunc(b.store.all(b.name.Run), func(e fold.Event) bool { return e.Type != record.EventCheckpoint })
+	return slices.DeleteFunc(b.store.All(b.name.Run), func(e fold.Event) bool { return e.Type != record.EventCheckpoint })
 }
 
 // reads has a process attach that knows nothing, and returns how many events it was given.
@@ -50,11 +50,9 @@ func (s *countingStore) Select(ctx context.Context, by fold.Selection) ([]fold.E
 
 // damage has the checkpoints say something else.
 func (b *bench) damage(change func(p map[string]any)) {
-	all := b.store.all(b.name.Run)
-	t := b.store
-	b.store = &store{}
+	all := b.store.All(b.name.Run)
+	b.store = &store{Sparse: b.store.Sparse, Keeps: true}
 	b.place.Store = b.store
-	b.store.few = t.few
 	for _, e := range all {
 		if e.Type == record.EventCheckpoint {
 			var p map[string]any
@@ -64,7 +62,7 @@ func (b *bench) damage(change func(p map[string]any)) {
 		}
 		require.NoError(b.t, b.store.Append(b.t.Context(), e))
 	}
-	b.store.calls()
+	b.store.Kinds()
 }
 
 // TestCheckpoint protects that a window is not read from its beginning on by everybody who attaches.
@@ -114,7 +112,7 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.fill(journal.CheckpointAfter)
 		for _, one := range b.checkpoints() {
-			all := b.store.all(b.name.Run)
+			all := b.store.All(b.name.Run)
 			at := slices.IndexFunc(all, func(e fold.Event) bool { return e.ID == one.ID })
 			require.Positive(t, at)
 			require.LessOrEqual(t, one.Timestamp.Sub(all[at-1].Timestamp), time.Microsecond)
@@ -157,33 +155,33 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		b.damage(func(p map[string]any) { p["format"] = record.CheckpointFormat + 1 })
 		require.GreaterOrEqual(t, b.reads(), len(b.keeps()))
-		selects := len(b.store.calls())
+		selects := len(b.store.Kinds())
 		require.Equal(t, 1+8+2, selects, "the last, those before it, and the rest of the run")
 	})
 	inStore("one that the store did not take is written with later events", func(t *testing.T, b *bench) {
-		b.store.failWith(func(_ context.Context, call string, _ []fold.Event) error {
-			if call == "transact" {
+		b.store.FailWith(func(_ context.Context, c call) error {
+			if c.Kind == "transact" {
 				return errFull
 			}
 			return nil
 		})
 		b.fill(2 * journal.CheckpointAfter)
 		require.Empty(t, b.checkpoints())
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		b.fill(journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 		time.Sleep(2 * time.Minute)
 		require.Less(t, b.reads(), journal.CheckpointAfter)
 	})
 	inStore("a store that ends the goroutine of one leaves the turn to the next", func(t *testing.T, b *bench) {
-		b.store.failWith(func(_ context.Context, call string, _ []fold.Event) error {
-			if call == "transact" {
+		b.store.FailWith(func(_ context.Context, c call) error {
+			if c.Kind == "transact" {
 				panic("secret")
 			}
 			return nil
 		})
 		b.fill(journal.CheckpointAfter)
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		b.fill(journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 	})
@@ -260,7 +258,7 @@ func TestCheckpoint(t *testing.T) {
 			all = append(all, one.Journal)
 		}
 		journal.CheckpointAll(t.Context(), b.place, all...)
-		require.Equal(t, []string{"transact", "keep", "keep"}, b.store.calls())
+		require.Equal(t, []string{"transact", "keep", "keep"}, b.store.Kinds())
 	})
 	inStore("a run of which nothing is kept, or a layer, has none", func(t *testing.T, b *bench) {
 		b.place.Off = true
@@ -271,10 +269,10 @@ func TestCheckpoint(t *testing.T) {
 		layer := b.another()
 		layer.Appended(2 * journal.CheckpointAfter)
 		layer.Checkpoint(t.Context())
-		require.Empty(t, b.store.calls())
+		require.Empty(t, b.store.Kinds())
 	})
 	t.Run("a store that cannot transact has none", func(t *testing.T) {
-		withStore(t, &store{steps: true}, func(t *testing.T, b *bench) {
+		withStore(t, &store{Steps: true}, func(t *testing.T, b *bench) {
 			b.fill(3 * journal.CheckpointAfter)
 			require.Empty(t, b.checkpoints())
 		})
@@ -326,9 +324,9 @@ func TestSteps(t *testing.T) {
 		b.KeepSteps(l)
 		step(l)
 		require.True(t, b.StepsDue(true))
-		b.store.failWith(func(context.Context, string, []fold.Event) error { return errFull })
+		b.store.FailWith(func(context.Context, call) error { return errFull })
 		b.Checkpoint(t.Context())
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		require.False(t, b.StepsDue(false), "nor do they press")
 		time.Sleep(2 * time.Minute)
 		require.True(t, b.StepsDue(false))

@@ -1,10 +1,7 @@
 package journal_test
 
 import (
-	"context"
-	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,123 +10,17 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/memory"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-var errFull = errors.New("disk full")
+var errFull = journaltest.ErrFull
 
-// A store keeps events in memory, and before that does what the test has it do.
-type store struct {
-	kept  memory.Events
-	steps bool // it cannot transact
-	few   bool // it says that runs have next to no events
-
-	mu    sync.Mutex
-	fault func(ctx context.Context, call string, events []fold.Event) error
-	asked []string
-}
-
-// ask notes a call and has the fault happen, which learns what is to be kept. One of a transaction is called "keep".
-func (s *store) ask(ctx context.Context, call string, events []fold.Event) error {
-	s.mu.Lock()
-	s.asked = append(s.asked, call)
-	fault := s.fault
-	s.mu.Unlock()
-	if fault == nil {
-		return nil
-	}
-	return fault(ctx, call, events)
-}
-
-func (s *store) failWith(fault func(ctx context.Context, call string, events []fold.Event) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fault = fault
-}
-
-// calls are those that were made since it was called last.
-func (s *store) calls() (asked []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked, s.asked = s.asked, nil
-	return asked
-}
-
-func (s *store) Transacts() bool { return !s.steps }
-
-func (s *store) Key() any { return s }
-
-func (s *store) Few(string) bool { return s.few }
-
-func (s *store) Append(ctx context.Context, events ...fold.Event) error {
-	if err := s.ask(ctx, "append", events); err != nil {
-		return err
-	}
-	t, err := s.kept.Begin(context.WithoutCancel(ctx), len(events)) // also if the caller does not wait any more
-	if err != nil {
-		return err
-	}
-	defer t.End()
-	for i := range events {
-		t.Keep(&events[i])
-	}
-	t.Commit()
-	return nil
-}
-
-func (s *store) Read(ctx context.Context, runID string) ([]fold.Event, error) {
-	if err := s.ask(ctx, "read", nil); err != nil {
-		return nil, err
-	}
-	return s.all(runID), nil
-}
-
-func (s *store) all(runID string) (all []fold.Event) {
-	t, _ := s.kept.Begin(context.Background(), 0)
-	defer t.End()
-	return copies(t.All(record.AggregateType, runID))
-}
-
-func (s *store) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
-	if err := s.ask(ctx, "select", nil); err != nil {
-		return nil, err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	return copies(t.Select(nil, by)), nil
-}
-
-func (s *store) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
-	if err := s.ask(ctx, "transact", nil); err != nil {
-		return err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	kept := make([][]fold.Event, len(exchanges))
-	for i, x := range exchanges {
-		events := x.Decide(copies(t.Select(nil, x.Selection)))
-		if err := s.ask(ctx, "keep", events); err != nil {
-			return err
-		}
-		for j := range events {
-			kept[i] = append(kept[i], *t.Keep(&events[j]))
-		}
-	}
-	for i, x := range exchanges {
-		x.Kept = kept[i]
-	}
-	t.Commit()
-	return nil
-}
-
-func copies(events []*fold.Event) (all []fold.Event) {
-	for _, e := range events {
-		all = append(all, *e)
-	}
-	return all
-}
+type (
+	store = journaltest.Store
+	call  = journaltest.Call
+)
 
 // A bench is a run and its store.
 type bench struct {
@@ -143,6 +34,7 @@ type bench struct {
 const timeout = 5 * time.Second
 
 func newBench(t *testing.T, s *store, change ...func(*journal.Place)) *bench {
+	s.Keeps = true
 	place := &journal.Place{Store: s, Timeout: timeout}
 	place.KeepCheckpoints()
 	for _, one := range change {
@@ -165,7 +57,7 @@ func (b *bench) another() *journal.Journal {
 func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 	for kind, steps := range map[string]bool{"transacts": false, "takes steps": true} {
 		t.Run(name+", if the store "+kind, func(t *testing.T) {
-			withStore(t, &store{steps: steps}, test)
+			withStore(t, &store{Steps: steps}, test)
 		})
 	}
 }
@@ -207,7 +99,7 @@ func always(events ...fold.Event) journal.Decide {
 
 // keeps are the IDs of the events that the store has of a kind, of all if none is named.
 func (b *bench) keeps(kinds ...string) (ids []string) {
-	for _, e := range b.store.all(b.name.Run) {
+	for _, e := range b.store.All(b.name.Run) {
 		if len(kinds) == 0 || slices.Contains(kinds, e.Type) {
 			ids = append(ids, e.ID)
 		}

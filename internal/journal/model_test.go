@@ -47,14 +47,14 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 5)), t: t, store: &store{}}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 5)), t: t, store: &store{Keeps: true}}
 	for i := range w.writers {
 		c := shiftedClock{clock.New(), time.Duration(w.IntN(3400)-1700) * time.Second}
 		b := newBench(t, w.store, func(p *journal.Place) { p.Clock = c })
 		w.writers[i] = &writer{b, c}
 	}
-	w.store.failWith(func(_ context.Context, call string, _ []fold.Event) error {
-		if call != "select" && w.IntN(12) == 0 {
+	w.store.FailWith(func(_ context.Context, c call) error {
+		if c.Kind != "select" && w.IntN(12) == 0 {
 			return errFull
 		}
 		return nil
@@ -168,7 +168,7 @@ func (w *world) reopen(by *writer) {
 }
 
 func (w *world) whole() *fold.History {
-	h := fold.Of(fold.WindowID{}, w.store.all("s-1"))
+	h := fold.Of(fold.WindowID{}, w.store.All("s-1"))
 	return &h
 }
 

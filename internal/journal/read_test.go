@@ -38,7 +38,7 @@ func (b *bench) resume() time.Time {
 
 // whole is the window that all events tell of.
 func (b *bench) whole(hostStart time.Time) fold.Window {
-	h := fold.Of(fold.WindowID{}, b.store.all(b.name.Run))
+	h := fold.Of(fold.WindowID{}, b.store.All(b.name.Run))
 	return h.Current(hostStart)
 }
 
@@ -77,12 +77,12 @@ func TestReadWindow(t *testing.T) {
 		require.NotNil(t, found.Stop)
 	})
 	cost := func(b *bench, host time.Time) map[string]int {
-		b.store.calls()
+		b.store.Kinds()
 		found, err := b.another().ReadWindow(b.t.Context(), host)
 		require.NoError(b.t, err)
 		require.Equal(b.t, b.name.StartedAt, found.StartedAt)
 		calls := map[string]int{}
-		for _, call := range b.store.calls() {
+		for _, call := range b.store.Kinds() {
 			calls[call]++
 		}
 		return calls
@@ -102,7 +102,7 @@ func TestReadWindow(t *testing.T) {
 		})
 	})
 	t.Run("a run with next to no events is read whole", func(t *testing.T) {
-		withStore(t, &store{few: true}, func(t *testing.T, b *bench) {
+		withStore(t, &store{Sparse: true}, func(t *testing.T, b *bench) {
 			require.Equal(t, map[string]int{"read": 1}, cost(b, b.chain(3)[0]))
 		})
 	})

@@ -77,8 +77,8 @@ func TestTransact(t *testing.T) {
 	})
 	inBubble(t, "what comes before is left out if the store refuses it", func(t *testing.T, b *bench) {
 		before, event := b.extend(time.Minute), b.extend(time.Hour)
-		b.store.failWith(func(_ context.Context, _ string, events []fold.Event) error {
-			if slices.Contains(ids(events...), before.ID) {
+		b.store.FailWith(func(_ context.Context, c call) error {
+			if slices.Contains(ids(c.Events...), before.ID) {
 				return errFull
 			}
 			return nil
@@ -90,8 +90,8 @@ func TestTransact(t *testing.T) {
 		require.Equal(t, ids(event), b.keeps())
 	})
 	inBubble(t, "events that cannot be read hold up nothing", func(t *testing.T, b *bench) {
-		b.store.failWith(func(_ context.Context, call string, _ []fold.Event) error {
-			if call != "append" {
+		b.store.FailWith(func(_ context.Context, c call) error {
+			if c.Kind != "append" {
 				return errFull
 			}
 			return nil
@@ -111,10 +111,10 @@ func TestTransact(t *testing.T) {
 	})
 	t.Run("a store that can transact is asked once, any other reads before and after", func(t *testing.T) {
 		for steps, calls := range map[bool][]string{false: {"transact", "keep"}, true: {"read", "append", "read"}} {
-			withStore(t, &store{steps: steps}, func(t *testing.T, b *bench) {
+			withStore(t, &store{Steps: steps}, func(t *testing.T, b *bench) {
 				_, err := b.Transact(t.Context(), timeout, nil, always(b.extend(time.Hour)))
 				require.NoError(t, err)
-				require.Equal(t, calls, b.store.calls())
+				require.Equal(t, calls, b.store.Kinds())
 			})
 		}
 	})
@@ -146,7 +146,7 @@ func TestFault(t *testing.T) {
 	}
 	for name, c := range faults {
 		inBubble(t, "the store "+name, func(t *testing.T, b *bench) {
-			b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error { return c.fault(ctx) })
+			b.store.FailWith(func(ctx context.Context, _ call) error { return c.fault(ctx) })
 			began, event := time.Now(), b.extend(time.Hour)
 			_, err := b.Transact(t.Context(), timeout, []fold.Event{b.extend(time.Minute)}, always(event))
 			require.Error(t, err)
@@ -157,10 +157,10 @@ func TestFault(t *testing.T) {
 			if c.text != "" {
 				require.EqualError(t, err, c.text)
 			}
-			if calls := b.store.calls(); c.takes == timeout {
+			if calls := b.store.Kinds(); c.takes == timeout {
 				require.NotContains(t, calls[1:], calls[0], "it is not asked twice for what it was too slow for")
 			}
-			b.store.failWith(nil)
+			b.store.FailWith(nil)
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.False(t, b.Busy(), "the run can talk again")
@@ -173,15 +173,15 @@ func TestFault(t *testing.T) {
 
 // TestWithin protects that the exchanges of a run do not overlap, and how long each lasts.
 func TestWithin(t *testing.T) {
-	hang := func(context.Context, string, []fold.Event) error { time.Sleep(time.Minute); return nil }
+	hang := func(context.Context, call) error { time.Sleep(time.Minute); return nil }
 	inBubble(t, "a run whose store hangs is not asked for again", func(t *testing.T, b *bench) {
-		b.store.failWith(hang)
+		b.store.FailWith(hang)
 		event, began := b.extend(time.Hour), time.Now()
 		for range 2 {
 			require.ErrorIs(t, b.Append(t.Context(), event), context.DeadlineExceeded)
 		}
 		require.Equal(t, 2*timeout, time.Since(began))
-		require.Equal(t, []string{"append"}, b.store.calls())
+		require.Equal(t, []string{"append"}, b.store.Kinds())
 		require.True(t, b.Busy())
 		require.False(t, b.Enter())
 		time.Sleep(time.Minute)
@@ -191,15 +191,15 @@ func TestWithin(t *testing.T) {
 	inBubble(t, "who waits for a conversation has the rest of its time for its own", func(t *testing.T, b *bench) {
 		require.True(t, b.Enter())
 		time.AfterFunc(3*time.Second, b.Leave)
-		b.store.failWith(hang)
+		b.store.FailWith(hang)
 		began := time.Now()
 		require.ErrorIs(t, b.Append(t.Context(), b.extend(time.Hour)), context.DeadlineExceeded)
 		require.Equal(t, timeout, time.Since(began))
-		require.Equal(t, []string{"append"}, b.store.calls())
+		require.Equal(t, []string{"append"}, b.store.Kinds())
 		time.Sleep(time.Hour)
 	})
 	inBubble(t, "the caller goes away, and its cause is the error", func(t *testing.T, b *bench) {
-		b.store.failWith(hang)
+		b.store.FailWith(hang)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errFull) })
 		began := time.Now()
@@ -212,15 +212,15 @@ func TestWithin(t *testing.T) {
 	inBubble(t, "who has no time left does not ask", func(t *testing.T, b *bench) {
 		_, err := b.Transact(t.Context(), 0, nil, always(b.extend(time.Hour)))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Empty(t, b.store.calls())
+		require.Empty(t, b.store.Kinds())
 	})
 	inBubble(t, "inline the caller carries, and is as free as the store lets it", func(t *testing.T, b *bench) {
 		b.place.Inline = true
-		b.store.failWith(hang)
+		b.store.FailWith(hang)
 		began := time.Now()
 		require.NoError(t, b.Append(t.Context(), b.extend(time.Hour)))
 		require.Equal(t, time.Minute, time.Since(began))
-		b.store.failWith(func(context.Context, string, []fold.Event) error { runtime.Goexit(); return nil })
+		b.store.FailWith(func(context.Context, call) error { runtime.Goexit(); return nil })
 		returned, ended := false, make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -230,17 +230,17 @@ func TestWithin(t *testing.T) {
 		<-ended
 		require.False(t, returned, "it is the caller's goroutine that the store ended")
 		require.False(t, b.Busy())
-		b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error { <-ctx.Done(); return ctx.Err() })
+		b.store.FailWith(func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() })
 		began = time.Now()
 		require.ErrorIs(t, b.Append(t.Context(), b.extend(time.Hour)), context.DeadlineExceeded)
 		require.Equal(t, timeout, time.Since(began))
-		b.store.failWith(func(context.Context, string, []fold.Event) error { panic("secret") })
+		b.store.FailWith(func(context.Context, call) error { panic("secret") })
 		require.EqualError(t, b.Append(t.Context(), b.extend(time.Hour)), "event store panicked with a string")
 	})
 	inBubble(t, "a store that answers at once is asked beside another exchange, with no time-out", func(t *testing.T, b *bench) {
 		b.place.Instant = true
 		require.True(t, b.Enter())
-		b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error {
+		b.store.FailWith(func(ctx context.Context, _ call) error {
 			_, bounded := ctx.Deadline()
 			require.False(t, bounded)
 			return nil
@@ -290,7 +290,7 @@ func TestConsult(t *testing.T) {
 		require.ErrorContains(t, err, "correct or delete that event")
 	})
 	inBubble(t, "a store that refuses is an error", func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context, string, []fold.Event) error { return errFull })
+		b.store.FailWith(func(context.Context, call) error { return errFull })
 		_, err := b.Consult(t.Context())
 		require.EqualError(t, err, "read events: disk full")
 		_, err = b.ReadWindow(t.Context(), b.name.StartedAt)

@@ -18,15 +18,15 @@ import (
 // kinds are those of the calls.
 func kinds(calls []call) (all []string) {
 	for _, c := range calls {
-		all = append(all, c.kind)
+		all = append(all, c.Kind)
 	}
 	return all
 }
 
 // hangUntil has the store not answer, whatever its context says, until the channel is closed.
-func (s *store) hangUntil(open <-chan struct{}, runs ...string) {
-	s.failWith(func(_ context.Context, c call) error {
-		if len(runs) == 0 || slices.ContainsFunc(runs, func(run string) bool { return slices.Contains(c.runs, run) }) {
+func (b *bench) hangUntil(open <-chan struct{}, runs ...string) {
+	b.store.FailWith(func(_ context.Context, c call) error {
+		if len(runs) == 0 || slices.ContainsFunc(runs, func(run string) bool { return slices.Contains(c.Runs, run) }) {
 			<-open
 		}
 		return nil
@@ -37,7 +37,7 @@ func (s *store) hangUntil(open <-chan struct{}, runs ...string) {
 func TestBatch(t *testing.T) {
 	inBubble(t, "ends go before other entries", func(t *testing.T, b *bench) {
 		all, open := b.begin(9), make(chan struct{})
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		noteAll(all[0])
 		synctest.Wait()             // the one worker is at it
 		for i, r := range all[1:] { // those that are found together have a lane of their own in a bubble
@@ -48,13 +48,13 @@ func TestBatch(t *testing.T) {
 			}
 			synctest.Wait() // there is no other worker
 		}
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		close(open)
 		synctest.Wait()
-		calls := b.store.calls()
+		calls := b.store.Calls()
 		require.Equal(t, []string{"append", "transact", "append"}, kinds(calls))
-		require.Equal(t, names(all[5:]...), calls[1].runs)
-		require.Equal(t, names(all[1:5]...), calls[2].runs)
+		require.Equal(t, names(all[5:]...), calls[1].Runs)
+		require.Equal(t, names(all[1:5]...), calls[2].Runs)
 	})
 	inBubble(t, "of one run, too, whose pauses go before its end", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
@@ -65,7 +65,7 @@ func TestBatch(t *testing.T) {
 		require.False(t, r.WantAgain(), "somebody has to have it recorded already")
 		lane.Enqueue(&r.Recorder)
 		synctest.Wait()
-		require.Equal(t, []string{"transact", "append"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"transact", "append"}, b.store.Kinds())
 		require.True(t, entry.Stored())
 		require.True(t, pause.Stored())
 		require.Equal(t, "idle_exceeded", r.end(t).known.Stop.Reason)
@@ -78,7 +78,7 @@ func TestBatch(t *testing.T) {
 		r.decide()
 		lane.Enqueue(&r.Recorder)
 		synctest.Wait()
-		require.Equal(t, []string{"transact"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"transact"}, b.store.Kinds())
 		require.True(t, pause.Stored())
 		require.False(t, r.Waiting())
 	})
@@ -86,9 +86,9 @@ func TestBatch(t *testing.T) {
 		all := b.begin(600)
 		endAll(all...)
 		synctest.Wait()
-		calls := b.store.calls()
+		calls := b.store.Calls()
 		require.Equal(t, []string{"transact", "transact"}, kinds(calls))
-		require.ElementsMatch(t, []int{512, 88}, []int{len(calls[0].runs), len(calls[1].runs)})
+		require.ElementsMatch(t, []int{512, 88}, []int{len(calls[0].Runs), len(calls[1].Runs)})
 		for _, r := range all {
 			require.NoError(t, r.end(t).err)
 			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
@@ -99,10 +99,10 @@ func TestBatch(t *testing.T) {
 	for name, decide := range map[string]func(...*run){"ends": endAll, "entries": noteAll} {
 		inBubble(t, "a batch of "+name+" that is refused is halved until the one at fault is alone", func(t *testing.T, b *bench) {
 			all := b.begin(64)
-			b.store.refuse("s-37")
+			b.store.Refuse("s-37")
 			decide(all...)
 			synctest.Wait()
-			calls := b.store.calls()
+			calls := b.store.Calls()
 			require.LessOrEqual(t, len(calls), 1+2*int(math.Log2(64))+3)
 			for _, r := range all {
 				require.Equal(t, r.node.Run == "s-37", r.Waiting(), r.node.Run)
@@ -110,7 +110,7 @@ func TestBatch(t *testing.T) {
 				require.Equal(t, !r.Waiting(), len(b.keeps(r)) == 1)
 			}
 			for _, c := range calls {
-				if len(c.runs) == 1 && c.runs[0] == "s-37" {
+				if len(c.Runs) == 1 && c.Runs[0] == "s-37" {
 					return
 				}
 			}
@@ -135,9 +135,9 @@ func TestHang(t *testing.T) {
 		require.NoError(t, all[1].end(t).err)
 		require.Equal(t, 1, all[1].told)
 		require.Nil(t, all[1].Underway())
-		calls := b.store.calls()
-		require.Equal(t, []string{"s-0", "s-2", "s-3"}, calls[0].runs)
-		require.Equal(t, []string{"s-1"}, calls[1].runs)
+		calls := b.store.Calls()
+		require.Equal(t, []string{"s-0", "s-2", "s-3"}, calls[0].Runs)
+		require.Equal(t, []string{"s-1"}, calls[1].Runs)
 	})
 	inBubble(t, "one whose conversation does not end is given up at its time-out", func(t *testing.T, b *bench) {
 		all := b.begin(3)
@@ -153,7 +153,7 @@ func TestHang(t *testing.T) {
 	})
 	inBubble(t, "a store that hangs ends each run at its time-out, however many wait", func(t *testing.T, b *bench) {
 		open := make(chan struct{})
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		all := b.begin(1500)
 		endAll(all[:1200]...)
 		time.Sleep(2 * time.Second)
@@ -172,7 +172,7 @@ func TestHang(t *testing.T) {
 		}
 	})
 	inBubble(t, "a store that refuses slowly ends no run later, however often the batch is halved", func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context, call) error { time.Sleep(1500 * time.Millisecond); return errFull })
+		b.store.FailWith(func(context.Context, call) error { time.Sleep(1500 * time.Millisecond); return errFull })
 		all := b.begin(4)
 		endAll(all...)
 		time.Sleep(2 * timeout)
@@ -180,12 +180,12 @@ func TestHang(t *testing.T) {
 		for _, r := range all {
 			require.LessOrEqual(t, r.end(t).at, timeout)
 		}
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		time.Sleep(time.Minute)
 	})
 	inBubble(t, "a batch has the time of the end that was decided first", func(t *testing.T, b *bench) {
 		open, all := make(chan struct{}), b.begin(2)
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		all[0].decide()
 		time.Sleep(2 * time.Second)
 		all[1].decide()
@@ -198,7 +198,7 @@ func TestHang(t *testing.T) {
 	})
 	inBubble(t, "and holds up no run of another store", func(t *testing.T, b *bench) {
 		open := make(chan struct{})
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		other := newBench(t, &store{})
 		endAll(b.begin(600)...)
 		endAll(other.begin(600)...)
@@ -211,7 +211,7 @@ func TestHang(t *testing.T) {
 	inBubble(t, "an event that nobody waited for has all of the time-out, from when the store is asked", func(t *testing.T, b *bench) {
 		open := make(chan struct{})
 		defer close(open)
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		r := b.begin(1)[0]
 		entry, _ := r.note()
 		lane.Enqueue(&r.Recorder)
@@ -225,12 +225,12 @@ func TestHang(t *testing.T) {
 	})
 	t.Run("a store that takes one run at a time is asked for many at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b, open := newBench(t, &store{steps: true}), make(chan struct{})
-			b.store.hangUntil(open)
+			b, open := newBench(t, &store{Steps: true}), make(chan struct{})
+			b.hangUntil(open)
 			all := b.begin(40)
 			noteAll(all...)
 			synctest.Wait()
-			require.Len(t, b.store.calls(), 32)
+			require.Len(t, b.store.Calls(), 32)
 			close(open)
 			synctest.Wait()
 			for _, r := range all {
@@ -244,16 +244,16 @@ func TestHang(t *testing.T) {
 func TestBeside(t *testing.T) {
 	inBubble(t, "what is decided while the store is asked is recorded next", func(t *testing.T, b *bench) {
 		open, r := make(chan struct{}), b.begin(1)[0]
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		noteAll(r)
 		synctest.Wait()
 		noteAll(r)
 		noteAll(r)
 		endAll(r)
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		close(open)
 		synctest.Wait()
-		require.Equal(t, []string{"append", "transact", "append"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"append", "transact", "append"}, b.store.Kinds())
 		require.False(t, r.Waiting())
 		require.Len(t, r.tried, 3)
 		require.NoError(t, r.end(t).err)
@@ -265,7 +265,7 @@ func TestBeside(t *testing.T) {
 	inBubble(t, "what waits for that has a time-out since it was decided first", func(t *testing.T, b *bench) {
 		open, r := make(chan struct{}), b.begin(1)[0]
 		defer close(open)
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		noteAll(r)
 		for range 2 {
 			time.Sleep(2 * time.Second)
@@ -308,7 +308,7 @@ func TestBeside(t *testing.T) {
 	inBubble(t, "a store finds in a context what all runs of an exchange agree on", func(t *testing.T, b *bench) {
 		type key string
 		seen := map[key]any{}
-		b.store.failWith(func(ctx context.Context, _ call) error {
+		b.store.FailWith(func(ctx context.Context, _ call) error {
 			for _, k := range []key{"tenant", "trace", "slice", "none"} {
 				seen[k] = ctx.Value(k)
 			}
@@ -334,9 +334,9 @@ func TestBeside(t *testing.T) {
 			noteAll(all...)
 			synctest.Wait()
 		}
-		calls := b.store.calls()
+		calls := b.store.Calls()
 		require.Len(t, calls, journal.CheckpointAfter+1)
-		require.Equal(t, "transact", calls[len(calls)-1].kind)
-		require.Equal(t, names(all...), calls[len(calls)-1].runs)
+		require.Equal(t, "transact", calls[len(calls)-1].Kind)
+		require.Equal(t, names(all...), calls[len(calls)-1].Runs)
 	})
 }

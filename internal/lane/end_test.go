@@ -19,13 +19,13 @@ func TestEnd(t *testing.T) {
 	for _, steps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("that the work is done (takes steps: %v)", steps), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{steps: steps})
+				b := newBench(t, &store{Steps: steps})
 				r := b.begin(1)[0]
 				trip := &machine.Trip{Complete: true, At: record.Truncate(time.Now())}
-				b.store.refuse()
+				b.store.Refuse()
 				_, err := r.RecordComplete(trip)
 				require.EqualError(t, err, "append complete event: disk full")
-				b.store.failWith(nil)
+				b.store.FailWith(nil)
 				for range 2 {
 					known, err := r.RecordComplete(trip)
 					require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestEnd(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("that it was given more (takes steps: %v)", steps), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{steps: steps})
+				b := newBench(t, &store{Steps: steps})
 				r := b.begin(1)[0]
 				extend := func() machine.Event {
 					return r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
@@ -67,7 +67,7 @@ func TestEnd(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, r.ended)
 		require.True(t, entry.Stored())
-		require.Equal(t, []string{"append"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"append"}, b.store.Kinds())
 	})
 	inBubble(t, "an end that the store takes back is no stop", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
@@ -85,12 +85,12 @@ func TestEnd(t *testing.T) {
 	})
 	inBubble(t, "an answer that comes late counts", func(t *testing.T, b *bench) {
 		open, all := make(chan struct{}), b.begin(2)
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		noteAll(all...)
 		time.Sleep(timeout)
 		synctest.Wait()
 		require.True(t, all[0].Waiting())
-		b.store.refuse()
+		b.store.Refuse()
 		close(open)
 		synctest.Wait()
 		for _, r := range all {
@@ -102,10 +102,10 @@ func TestEnd(t *testing.T) {
 		r.Appended(2 * journal.CheckpointAfter)
 		r.CheckpointSoon()
 		synctest.Wait()
-		require.Equal(t, []string{"transact"}, kinds(b.store.calls()))
+		require.Equal(t, []string{"transact"}, b.store.Kinds())
 		require.Nil(t, r.Underway())
 		r.CheckpointSoon()
 		synctest.Wait()
-		require.Empty(t, b.store.calls(), "little is known since")
+		require.Empty(t, b.store.Calls(), "little is known since")
 	})
 }

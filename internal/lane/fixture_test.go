@@ -2,7 +2,6 @@ package lane_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,141 +14,20 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/memory"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-var errFull = errors.New("disk full")
+var errFull = journaltest.ErrFull
 
 const timeout = 5 * time.Second
 
-// A call is one of the store.
-type call struct {
-	kind string
-	runs []string
-	at   time.Duration // since the store was made
-}
-
-// A store keeps events in memory, and before that does what the test has it do.
-type store struct {
-	kept  memory.Events
-	steps bool // it cannot transact
-	began time.Time
-
-	mu    sync.Mutex
-	fault func(ctx context.Context, c call) error
-	asked []call
-}
-
-func (s *store) ask(ctx context.Context, kind string, runs ...string) error {
-	s.mu.Lock()
-	c := call{kind, slices.Compact(runs), time.Since(s.began)}
-	s.asked = append(s.asked, c)
-	fault := s.fault
-	s.mu.Unlock()
-	if fault == nil {
-		return nil
-	}
-	return fault(ctx, c)
-}
-
-func (s *store) failWith(fault func(ctx context.Context, c call) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fault = fault
-}
-
-// refuse has the store refuse what is about one of the runs, everything if none is named.
-func (s *store) refuse(runs ...string) {
-	s.failWith(func(_ context.Context, c call) error {
-		if len(runs) == 0 || slices.ContainsFunc(runs, func(run string) bool { return slices.Contains(c.runs, run) }) {
-			return errFull
-		}
-		return nil
-	})
-}
-
-// calls are those that were made since it was called last.
-func (s *store) calls() (asked []call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked, s.asked = s.asked, nil
-	return asked
-}
-
-func (s *store) Transacts() bool { return !s.steps }
-
-func (s *store) Key() any { return s }
-
-func (s *store) Few(string) bool { return false }
-
-func (s *store) Append(ctx context.Context, events ...fold.Event) error {
-	var runs []string
-	for _, e := range events {
-		runs = append(runs, e.AggregateID)
-	}
-	if err := s.ask(ctx, "append", runs...); err != nil {
-		return err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	for i := range events {
-		t.Keep(&events[i])
-	}
-	t.Commit()
-	return nil
-}
-
-func (s *store) Read(ctx context.Context, runID string) ([]fold.Event, error) {
-	if err := s.ask(ctx, "read", runID); err != nil {
-		return nil, err
-	}
-	return s.all(runID), nil
-}
-
-func (s *store) all(runID string) (all []fold.Event) {
-	t, _ := s.kept.Begin(context.Background(), 0)
-	defer t.End()
-	return copies(t.All(record.AggregateType, runID))
-}
-
-func (s *store) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
-	if err := s.ask(ctx, "select", by.AggregateID); err != nil {
-		return nil, err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	return copies(t.Select(nil, by)), nil
-}
-
-func (s *store) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
-	var runs []string
-	for _, x := range exchanges {
-		runs = append(runs, x.AggregateID)
-	}
-	if err := s.ask(ctx, "transact", runs...); err != nil {
-		return err
-	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	for _, x := range exchanges {
-		x.Kept = nil
-		for _, e := range x.Decide(copies(t.Select(nil, x.Selection))) {
-			x.Kept = append(x.Kept, *t.Keep(&e))
-		}
-	}
-	t.Commit()
-	return nil
-}
-
-func copies(events []*fold.Event) (all []fold.Event) {
-	for _, e := range events {
-		all = append(all, *e)
-	}
-	return all
-}
+type (
+	store = journaltest.Store
+	call  = journaltest.Call
+)
 
 // A run is what a driver is to the lanes.
 type run struct {
@@ -238,7 +116,7 @@ func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 }
 
 func newBench(t *testing.T, s *store) *bench {
-	s.began = time.Now()
+	s.Began = time.Now()
 	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Timeout: timeout}}
 	b.place.KeepCheckpoints()
 	t.Cleanup(func() { // no lane is left
@@ -325,7 +203,7 @@ func (r *run) end(t *testing.T) ending {
 
 // keeps are the kinds of the events that the store has of a run, sorted.
 func (b *bench) keeps(r *run) (kinds []string) {
-	for _, e := range b.store.all(r.node.Run) {
+	for _, e := range b.store.All(r.node.Run) {
 		kinds = append(kinds, e.Type)
 	}
 	slices.Sort(kinds)

@@ -28,7 +28,7 @@ func TestInline(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					came := map[bool]any{}
 					for _, inline := range []bool{true, false} {
-						came[inline] = carried(t, &store{steps: steps}, inline, fault)
+						came[inline] = carried(t, &store{Steps: steps}, inline, fault)
 					}
 					require.Equal(t, came[false], came[true])
 				})
@@ -39,13 +39,13 @@ func TestInline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, &store{})
 			b.place.Inline = true
-			b.store.refuse()
+			b.store.Refuse()
 			r := b.begin(1)[0]
 			noteAll(r)
-			require.Len(t, b.store.calls(), 1)
+			require.Len(t, b.store.Calls(), 1)
 			time.Sleep(time.Hour)
-			require.Empty(t, b.store.calls())
-			b.store.failWith(nil)
+			require.Empty(t, b.store.Calls())
+			b.store.FailWith(nil)
 			require.True(t, r.WantAgain())
 			require.False(t, r.WantAgain(), "somebody is at it")
 			r.Carry(time.Now())
@@ -59,19 +59,19 @@ func TestInline(t *testing.T) {
 			b := newBench(t, &store{})
 			b.place.Inline = true
 			r := b.begin(1)[0]
-			b.store.failWith(func(context.Context, call) error {
-				b.store.failWith(nil)
+			b.store.FailWith(func(context.Context, call) error {
+				b.store.FailWith(nil)
 				_, begin := r.note()
 				require.False(t, begin)
 				return nil
 			})
 			noteAll(r)
 			require.False(t, r.Waiting())
-			require.Len(t, b.store.calls(), 2)
+			require.Len(t, b.store.Calls(), 2)
 			require.Len(t, r.tried, 2)
 			hang := func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() }
-			b.store.failWith(func(ctx context.Context, c call) error {
-				b.store.failWith(hang)
+			b.store.FailWith(func(ctx context.Context, c call) error {
+				b.store.FailWith(hang)
 				time.Sleep(timeout / 2)
 				r.note()
 				return hang(ctx, c)
@@ -87,7 +87,7 @@ func TestInline(t *testing.T) {
 func carried(t *testing.T, s *store, inline bool, fault func(ctx context.Context, c call) error) (all []string) {
 	b := newBench(t, s)
 	b.place.Inline = inline
-	b.store.failWith(fault)
+	b.store.FailWith(fault)
 	runs := b.begin(2)
 	for _, r := range runs {
 		done := make(chan struct{})

@@ -15,7 +15,7 @@ import (
 // times are when the calls were made.
 func times(calls []call) (all []time.Duration) {
 	for _, c := range calls {
-		all = append(all, c.at)
+		all = append(all, c.At)
 	}
 	return all
 }
@@ -24,75 +24,75 @@ func times(calls []call) (all []time.Duration) {
 func TestRetry(t *testing.T) {
 	const s = time.Second
 	inBubble(t, "after a second, twice as long each time, and at most half a minute", func(t *testing.T, b *bench) {
-		b.store.refuse()
+		b.store.Refuse()
 		noteAll(b.begin(1)...)
 		time.Sleep(130 * s)
-		require.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s, 121 * s}, times(b.store.calls()))
-		b.store.failWith(nil)
+		require.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s, 121 * s}, times(b.store.Calls()))
+		b.store.FailWith(nil)
 		time.Sleep(30 * s)
-		require.Equal(t, []time.Duration{151 * s}, times(b.store.calls()))
+		require.Equal(t, []time.Duration{151 * s}, times(b.store.Calls()))
 		require.False(t, b.runs[0].Waiting())
-		b.store.refuse()
+		b.store.Refuse()
 		noteAll(b.runs[0])
 		time.Sleep(s)
 		synctest.Wait()
-		require.Equal(t, []time.Duration{160 * s, 161 * s}, times(b.store.calls()), "the count is of one time away")
+		require.Equal(t, []time.Duration{160 * s, 161 * s}, times(b.store.Calls()), "the count is of one time away")
 	})
 	inBubble(t, "and after a second again once a caller had it taken", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
-		b.store.refuse()
+		b.store.Refuse()
 		noteAll(r)
 		time.Sleep(20 * s)
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		require.NoError(t, r.Flush())
-		b.store.refuse()
+		b.store.Refuse()
 		noteAll(r)
 		synctest.Wait()
-		b.store.calls()
+		b.store.Calls()
 		time.Sleep(s)
 		synctest.Wait()
-		require.Equal(t, []time.Duration{21 * s}, times(b.store.calls()))
+		require.Equal(t, []time.Duration{21 * s}, times(b.store.Calls()))
 	})
 	inBubble(t, "one try for all: a store that is away is asked for one run", func(t *testing.T, b *bench) {
-		b.store.failWith(func(context.Context, call) error { return context.DeadlineExceeded })
+		b.store.FailWith(func(context.Context, call) error { return context.DeadlineExceeded })
 		all := b.begin(20)
 		for _, r := range all {
 			noteAll(r)
 			synctest.Wait()
 		}
-		require.Len(t, b.store.calls(), 20)
+		require.Len(t, b.store.Calls(), 20)
 		time.Sleep(3500 * time.Millisecond)
-		require.Equal(t, []time.Duration{s, 3 * s}, times(b.store.calls()))
-		b.store.failWith(nil)
+		require.Equal(t, []time.Duration{s, 3 * s}, times(b.store.Calls()))
+		b.store.FailWith(nil)
 		time.Sleep(4 * s)
-		calls := b.store.calls()
+		calls := b.store.Calls()
 		require.Equal(t, []time.Duration{7 * s, 7 * s}, times(calls), "the first, and then the others together")
-		require.Len(t, calls[0].runs, 1)
-		require.Len(t, calls[1].runs, 19)
+		require.Len(t, calls[0].Runs, 1)
+		require.Len(t, calls[1].Runs, 19)
 		for _, r := range all {
 			require.False(t, r.Waiting())
 		}
 	})
 	inBubble(t, "one that refuses is asked for four, those first that were tried least", func(t *testing.T, b *bench) {
-		b.store.refuse()
+		b.store.Refuse()
 		all := b.begin(6)
 		for _, r := range all {
 			noteAll(r)
 		}
 		time.Sleep(3500 * time.Millisecond)
-		b.store.calls()
+		b.store.Calls()
 		young := b.begin(1)[0]
-		b.store.failWith(func(_ context.Context, c call) error {
-			if len(c.runs) > 1 || c.runs[0] != young.node.Run {
+		b.store.FailWith(func(_ context.Context, c call) error {
+			if len(c.Runs) > 1 || c.Runs[0] != young.node.Run {
 				return errFull
 			}
 			return nil
 		})
 		young.Keep(errFull, young.node.Event(record.EventOverrun, time.Now(), "", record.Overrun{}))
-		b.store.calls()
+		b.store.Calls()
 		time.Sleep(s)
 		synctest.Wait()
-		require.Equal(t, names(young), b.store.calls()[0].runs)
+		require.Equal(t, names(young), b.store.Calls()[0].Runs)
 		require.False(t, young.Waiting())
 	})
 	inBubble(t, "a run whose store hangs keeps no other from being tried once the store answers for one", func(t *testing.T, b *bench) {
@@ -100,7 +100,7 @@ func TestRetry(t *testing.T) {
 		defer close(open)
 		all := b.begin(3)
 		hung, other, third := all[0], all[1], all[2]
-		b.store.hangUntil(open, hung.node.Run)
+		b.hangUntil(open, hung.node.Run)
 		noteAll(hung)
 		time.Sleep(timeout)
 		synctest.Wait()
@@ -115,15 +115,15 @@ func TestRetry(t *testing.T) {
 	})
 	inBubble(t, "a store that hangs in a try is not asked again before it answers", func(t *testing.T, b *bench) {
 		all, open := b.begin(3), make(chan struct{})
-		b.store.refuse()
+		b.store.Refuse()
 		for _, r := range all {
 			noteAll(r)
 		}
 		synctest.Wait()
-		b.store.calls()
-		b.store.hangUntil(open)
+		b.store.Calls()
+		b.hangUntil(open)
 		time.Sleep(5 * time.Minute)
-		require.Len(t, b.store.calls(), 1)
+		require.Len(t, b.store.Calls(), 1)
 		close(open)
 		time.Sleep(30 * s)
 		synctest.Wait()
@@ -134,14 +134,14 @@ func TestRetry(t *testing.T) {
 	inBubble(t, "one that hung, answered for another, and hangs again is asked for a run at a time", func(t *testing.T, b *bench) {
 		all, open := b.begin(2), make(chan struct{})
 		defer close(open)
-		b.store.refuse()
+		b.store.Refuse()
 		for _, r := range all {
 			noteAll(r)
 		}
 		synctest.Wait()
-		b.store.hangUntil(open)
+		b.hangUntil(open)
 		time.Sleep(20 * s)
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		fresh := b.begin(1)[0]
 		noteAll(fresh)
 		synctest.Wait()
@@ -157,38 +157,38 @@ func TestRetry(t *testing.T) {
 		require.Equal(t, 1, waiting, "only the one that the store has not answered")
 	})
 	inBubble(t, "nothing of a run that is closed", func(t *testing.T, b *bench) {
-		b.store.refuse()
+		b.store.Refuse()
 		all := b.begin(2)
 		for _, r := range all {
 			noteAll(r)
 		}
 		synctest.Wait()
-		b.store.calls()
+		b.store.Calls()
 		all[0].close()
 		require.True(t, all[0].Recorder.Closed())
-		b.store.failWith(nil)
+		b.store.FailWith(nil)
 		time.Sleep(10 * time.Minute)
-		calls := b.store.calls()
+		calls := b.store.Calls()
 		require.Len(t, calls, 1)
-		require.Equal(t, names(all[1]), calls[0].runs)
+		require.Equal(t, names(all[1]), calls[0].Runs)
 		require.True(t, all[0].Waiting())
 		all[0].TryLater()
 		time.Sleep(10 * time.Minute)
-		require.Empty(t, b.store.calls())
+		require.Empty(t, b.store.Calls())
 		require.NoError(t, all[0].Flush())
 		require.False(t, all[0].Waiting())
 	})
 	inBubble(t, "not in the middle of a try either", func(t *testing.T, b *bench) {
-		b.store.refuse()
+		b.store.Refuse()
 		r := b.begin(1)[0]
 		noteAll(r)
 		synctest.Wait()
-		b.store.failWith(func(context.Context, call) error { r.close(); return errFull })
+		b.store.FailWith(func(context.Context, call) error { r.close(); return errFull })
 		time.Sleep(s)
 		synctest.Wait()
-		b.store.calls()
+		b.store.Calls()
 		time.Sleep(time.Hour)
-		require.Empty(t, b.store.calls())
+		require.Empty(t, b.store.Calls())
 	})
 	inBubble(t, "what was used of shared limits is taken with it", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
@@ -197,14 +197,14 @@ func TestRetry(t *testing.T) {
 		time.Sleep(s)
 		synctest.Wait()
 		require.Equal(t, 1, r.covered)
-		require.Empty(t, b.store.calls())
+		require.Empty(t, b.store.Calls())
 		time.Sleep(time.Hour)
 		require.Equal(t, 1, r.covered)
 	})
 	inBubble(t, "the last try says what is not recorded", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
 		require.NoError(t, r.Flush())
-		b.store.refuse()
+		b.store.Refuse()
 		noteAll(r)
 		noteAll(r)
 		synctest.Wait()
@@ -216,7 +216,7 @@ func TestRetry(t *testing.T) {
 		r := b.begin(1)[0]
 		bad, _ := r.note()
 		good, _ := r.note()
-		b.store.failWith(func(_ context.Context, c call) error { return nil })
+		b.store.FailWith(func(_ context.Context, c call) error { return nil })
 		b.place.Store = refusing{b.store, bad}
 		require.ErrorIs(t, r.Flush(), errFull)
 		require.True(t, good.Stored())

@@ -1,6 +1,9 @@
 package racing
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // Long reports whether tests shall do all that they can, which takes minutes: see make long.
 var Long = os.Getenv("WATCHDOG_LONG") != ""
@@ -17,10 +20,10 @@ func Rounds[N int | ~int64 | uint64](few, all N) N {
 	return few
 }
 
-// Tenth returns a tenth of n, rounded up, under the race detector, and n without it.
-func Tenth(n uint64) uint64 {
-	if Enabled {
-		return (n + 9) / 10
+// LongOnly skips a test unless the run is long.
+func LongOnly(t *testing.T) {
+	t.Helper()
+	if !Long {
+		t.Skip("runs in long tests only")
 	}
-	return n
 }

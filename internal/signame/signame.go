@@ -2,6 +2,7 @@
 package signame
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,12 @@ func Name(sig syscall.Signal) string {
 		return "SIG" + name
 	}
 	return sig.String()
+}
+
+// Exists reports whether this system has the signal. On Linux that includes the ones without a name.
+func Exists(sig syscall.Signal) bool {
+	_, named := names[sig]
+	return named || runtime.GOOS == "linux" && sig > 0 && sig <= 64
 }
 
 // stopping are the names of signals that stop a process, which then does not end.

@@ -1,9 +1,13 @@
 package storeflow
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -11,25 +15,53 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// An Attempt has the columns of the row of a run that attaches. In a lease the threshold is off, for sweepers that know
-// no leases, and the run's own is beside it.
-type Attempt struct {
-	Threshold      int64
-	Lease          *string
-	Own, Allowance *int64
+// A Row is a row that a search for sessions found.
+type Row interface {
+	// Place is the position of the session in the order of the search.
+	Place() storerows.Place
+	// Session reads the row. An error says why it cannot be read.
+	Session() (session.Session, error)
 }
 
-// AttemptOf returns the columns of a run.
-func AttemptOf(run session.Session) Attempt {
-	own := int64(run.Threshold)
+// AfterOf returns the place after which a page begins. It fails if the query is not valid.
+func AfterOf(after string, query interface{ Validate() error }) (storerows.Place, error) {
+	last, err := storerows.ParsePlace(after)
+	return last, cmp.Or(query.Validate(), err)
+}
+
+// StalledPage sorts the rows that a search found, at most one more than the limit, and makes a page of them.
+func StalledPage[R Row](now time.Time, rows []R, limit int) session.Page {
+	slices.SortFunc(rows, func(a, b R) int { return a.Place().Compare(b.Place()) })
+	return session.Page(ListPage(now, rows, limit))
+}
+
+// ListPage is [StalledPage] for the rows of a list, which have their order.
+func ListPage[R Row](now time.Time, rows []R, limit int) session.ListPage {
+	page := session.ListPage{Now: now}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = rows[limit-1].Place().String()
+	}
+	for _, r := range rows {
+		one, err := r.Session()
+		if err != nil {
+			page.Unreadable = append(page.Unreadable, err)
+			continue
+		}
+		page.Sessions = append(page.Sessions, one)
+	}
+	return page
+}
+
+// LeaseOf returns the columns lease and allowance of a run that attaches. Without a lease there is no allowance.
+func LeaseOf(run session.Session) (lease *string, allowance *int64) {
 	if run.Lease == "" {
-		return Attempt{Threshold: own}
+		return nil, nil
 	}
-	a := Attempt{Threshold: int64(watchdog.NoLimit), Lease: &run.Lease, Own: &own}
 	if run.Allowance > 0 {
-		a.Allowance = (*int64)(&run.Allowance)
+		allowance = (*int64)(&run.Allowance)
 	}
-	return a
+	return &run.Lease, allowance
 }
 
 // StartPause returns the pause of a start in microseconds, negative if none is to follow.
@@ -56,6 +88,25 @@ func ReadBehind(l *session.Lease, text string) error {
 		return fmt.Errorf("lease %s: column behind: %w", l.ID, err)
 	}
 	return nil
+}
+
+// ExpiredText returns the column expired_lease of the rows that leave a lease.
+func ExpiredText(l session.Lease) string {
+	return fmt.Sprintf("%d %d %s", l.Looks, l.RenewedAt.UnixMicro(), l.ID)
+}
+
+// ReadExpired reads the column expired_lease. A text of another program says nothing.
+func ReadExpired(text string) (l session.ExpiredLease) {
+	fields := strings.SplitN(text, " ", 3)
+	if len(fields) < 3 {
+		return l
+	}
+	looks, looksErr := strconv.Atoi(fields[0])
+	renewed, renewedErr := strconv.ParseInt(fields[1], 10, 64)
+	if looksErr != nil || renewedErr != nil {
+		return l
+	}
+	return session.ExpiredLease{ID: fields[2], Looks: looks, RenewedAt: time.UnixMicro(renewed).UTC()}
 }
 
 // A Judged is what a store found of the row of a session that was judged: whether it is as it was judged, whether it
@@ -108,16 +159,6 @@ func EndID(c session.CancelRequest) (id string) {
 	return id
 }
 
-// CheckEnds returns the error of the first invalid ending.
-func CheckEnds(ends []session.Ending) error {
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // NullJSON returns NULL for no JSON.
 func NullJSON(text json.RawMessage) *string {
 	if len(text) == 0 {
@@ -127,15 +168,21 @@ func NullJSON(text json.RawMessage) *string {
 	return &all
 }
 
-// LeaseExpired is the error of a call for a lease that does not live.
-func LeaseExpired(id string) error {
-	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
+// FirstInvalid returns the error of the first element that is not valid.
+func FirstInvalid[E interface{ Validate() error }](all []E) error {
+	for _, one := range all {
+		if err := one.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Locked wraps [session.ErrLocked], too, if a lock was not to be had in time.
-func Locked(isLocked bool, err error) error {
-	if isLocked {
-		return fmt.Errorf("%w: %w", session.ErrLocked, err)
+// NoticeIDs returns the IDs of the notices.
+func NoticeIDs(notices []session.Notice) []string {
+	ids := make([]string, len(notices))
+	for i, n := range notices {
+		ids[i] = n.ID
 	}
-	return err
+	return ids
 }

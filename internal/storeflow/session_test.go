@@ -3,6 +3,9 @@ package storeflow_test
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
@@ -24,4 +27,20 @@ func TestJudged(t *testing.T) {
 	if got, err := (storeflow.Judged{AsJudged: true}).Outcome(); got != "" || !errors.Is(err, session.ErrLocked) {
 		t.Errorf("locked: %q, %v", got, err)
 	}
+}
+
+func TestExpiredLease(t *testing.T) {
+	lease := session.ExpiredLease{ID: "lease-1", Looks: 4, RenewedAt: time.Date(2026, 5, 1, 12, 0, 0, 123456000, time.UTC)}
+	t.Run("what was written is read, with a name that has spaces and a time that is none", func(t *testing.T) {
+		for _, want := range []session.ExpiredLease{lease, {ID: " a b  c"}, {ID: "9", Looks: 1, RenewedAt: lease.RenewedAt}} {
+			require.Equal(t, want, storeflow.ReadExpired(storeflow.ExpiredText(session.Lease{
+				ID: want.ID, Looks: want.Looks, RenewedAt: want.RenewedAt,
+			})))
+		}
+	})
+	t.Run("a text of another program says nothing", func(t *testing.T) {
+		for _, text := range []string{"", "4", "4 5", "x 5 lease", "4 x lease", `{"a":1}`} {
+			require.Zero(t, storeflow.ReadExpired(text), text)
+		}
+	})
 }

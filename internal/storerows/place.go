@@ -1,10 +1,13 @@
+// Package storerows is what every store of sessions shares, package session's own as well: the places and pages of
+// stalled sessions, and the pauses of notices and starts.
+//
+// It contains no SQL and no driver: each store writes its own statements.
 package storerows
 
 import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,12 +44,7 @@ func ParsePlace(text string) (Place, error) {
 	return Place{at, runID}, nil
 }
 
-// Paginate sorts the rows by their places and keeps as many as the limit. If there were more rows, next is where the
-// following page begins.
-func Paginate[T any](rows []T, limit int, placeOf func(T) Place) (page []T, next string) {
-	slices.SortFunc(rows, func(a, b T) int { return placeOf(a).Compare(placeOf(b)) })
-	if len(rows) <= limit {
-		return rows, ""
-	}
-	return slices.Clip(rows[:limit]), placeOf(rows[limit-1]).String()
+// DimensionError is the error of History for an unknown dimension.
+func DimensionError[T ~string](by T) error {
+	return fmt.Errorf("count cancels: there is no dimension %q", by)
 }

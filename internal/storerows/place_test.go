@@ -1,8 +1,9 @@
 package storerows_test
 
 import (
-	"slices"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,17 +46,11 @@ func FuzzParsePlace(f *testing.F) {
 	})
 }
 
-func TestPaginate(t *testing.T) {
-	rows := []storerows.Place{{Due: 2, RunID: "b"}, {Due: 3, RunID: "a"}, {Due: 2, RunID: "a"}, {Due: 1, RunID: "z"}}
-	self := func(p storerows.Place) storerows.Place { return p }
-	t.Run("keeps the first rows, and says where the next page begins", func(t *testing.T) {
-		page, next := storerows.Paginate(slices.Clone(rows), 2, self)
-		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}}, page)
-		assert.Equal(t, "2 a", next)
-	})
-	t.Run("has no next page if all rows fit", func(t *testing.T) {
-		page, next := storerows.Paginate(slices.Clone(rows), 4, self)
-		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}, {2, "b"}, {3, "a"}}, page)
-		assert.Empty(t, next)
-	})
+func TestRoundUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Second - 1: 1_000_000,
+		math.MaxInt64: math.MaxInt64/1000 + 1,
+	} {
+		require.Equal(t, want, storerows.RoundUp(d), d)
+	}
 }

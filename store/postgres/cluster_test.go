@@ -47,14 +47,16 @@ type cluster struct {
 	refused      int
 }
 
-func startCluster(t *testing.T, synchronous bool) *cluster {
+func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{T: t, primary: pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=200"}})}
 	c.standby = pgtest.StartStandby(t, c.primary, pgtest.StandbyOptions{
-		Synchronous: synchronous, Options: pgtest.Options{Settings: []string{"max_connections=200"}},
+		Synchronous: true, Options: pgtest.Options{Settings: []string{"max_connections=200"}},
 	})
 	c.database = c.primary.Database(t)
-	c.connect(pgtest.DSN(c.database, connectLimit, c.primary, c.standby.Server))
+	c.dsn = pgtest.DSN(c.database, connectLimit, c.primary, c.standby.Server)
+	openAt(c, c.dsn, postgres.Config{}) // it makes the tables
+	c.pool = hostPool(c, c.dsn)
 	c.load.start(t)
 	c.work.start(t)
 	return c
@@ -92,12 +94,6 @@ func (w *work) every(pause time.Duration, do func()) {
 			}
 		}
 	})
-}
-
-// connect makes all use a connection string from now on.
-func (c *cluster) connect(dsn string) {
-	openAt(c, dsn, postgres.Config{}) // it makes the tables
-	c.dsn, c.pool = dsn, hostPool(c, dsn)
 }
 
 // host starts a process's keeper, runs that are busy, and runs whose budgets end after one second, two and so on.
@@ -218,12 +214,6 @@ func (c *cluster) acknowledgements() (acknowledged, refused int) {
 	return len(c.acknowledged), c.refused
 }
 
-func (c *cluster) acknowledgedEvents() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.acknowledged)
-}
-
 // untilWritten waits until the writers have had some more events acknowledged.
 func (c *cluster) untilWritten() {
 	c.Helper()
@@ -315,4 +305,120 @@ func (c *cluster) verify() {
 		}
 	}
 	assert.Empty(c, texts(c, c.pool, disagreements), "a run has one end, and its row says so, too")
+}
+
+// TestSweepStandbyAway: while the synchronous standby is away, no cancel of a sweeper is answered, though the primary
+// carries it out. Each is counted once all the same, and has its alert, its resume and its end event once.
+func TestSweepStandbyAway(t *testing.T) {
+	t.Parallel()
+	const stalled = 3
+	c := startCluster(t)
+	store := openAt(t, c.dsn, postgres.Config{})
+	for i := range stalled {
+		_, _, err := store.Attach(t.Context(), session.Session{RunID: runNumber(i), StartedAt: noon, Host: "dead"})
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.age(t.Context()))
+
+	alerts, keys := 0, map[string]string{} // of starts, which are repeated until the run attaches
+	sweeper, err := sweep.New(store, store, sweep.Config{
+		Interval: 100 * time.Millisecond, StalledThreshold: silence, MinAge: watchdog.None, RecordTimeout: time.Second,
+		StopTimeout: time.Second,
+		Alert:       sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
+		Resume: sweep.ResumePolicy{Max: 1, Tries: 2, Start: func(_ context.Context, s session.Session) error {
+			if before, again := keys[s.RunID]; again {
+				assert.Equal(t, before, s.Start.Key)
+			}
+			keys[s.RunID] = s.Start.Key
+			return nil
+		}},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	began := time.Now()
+	_, _ = sweeper.Sweep(t.Context()) // what it says depends on when the primary gives up waiting
+	require.GreaterOrEqual(t, time.Since(began), stalled*time.Second, "each cancel waited for the standby")
+	require.NoError(t, c.standby.Reconnect(t.Context()))
+	c.until("cancels", func() bool {
+		time.Sleep(100 * time.Millisecond) // so that the pauses of those that failed are over
+		_, err := sweeper.Sweep(t.Context())
+		left := texts(t, c.pool, "SELECT run_id FROM watchdog_sessions WHERE start_due IS NOT NULL") // nobody attaches
+		return err == nil && sweeper.Stats().Cancelled >= stalled && len(left) == 0
+	})
+	for range 3 {
+		p, err := sweeper.Sweep(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, p.Cases)
+	}
+	assert.Equal(t, stalled, sweeper.Stats().Cancelled)
+	assert.Equal(t, stalled, alerts)
+	for i := range stalled {
+		row := sessionOf(t, store, runNumber(i))
+		assert.Equal(t, session.Cancelled, row.Status)
+		assert.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
+		assert.Equal(t, 1, row.Resumes)
+		assert.NotEmpty(t, keys[runNumber(i)])
+		assert.Equal(t, []string{"1"}, texts(t, c.pool, fmt.Sprintf(`SELECT count(*)::text FROM events
+			WHERE aggregate_id = '%s' AND event_type = '%s'`, runNumber(i), watchdog.EventCancel)))
+	}
+	assert.Empty(t, texts(t, c.pool, disagreements))
+}
+
+// outage is how long there is no primary. It is more than the time between two writes of a row.
+const outage = silence/10 + time.Second
+
+// A primary that crashes under load, and whose synchronous standby is promoted, costs nothing: no acknowledged event is
+// lost, no live run is cancelled, no run has two ends, and its row and its events agree.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	for _, host := range []string{"host-1", "host-2", "host-3"} {
+		c.host(host, 12, 3)
+		c.write("writer of " + host)
+	}
+	c.crash("dead-1")
+	first, second := c.sweep(), c.sweep()
+	c.untilWritten()
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > 10 })
+
+	c.primary.Kill()
+	time.Sleep(outage)
+	_, refused := c.acknowledgements()
+	require.Positive(t, refused, "nothing was written meanwhile")
+	fresh := c.promote()
+	assert.Less(t, fresh, seconds)
+	c.untilWritten()
+	c.crash("dead-2")
+	cancelled := first.Stats().Cancelled + second.Stats().Cancelled
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > cancelled+10 })
+	c.verify()
+	assert.Empty(t, c.lost(), "acknowledged events")
+}
+
+// While the synchronous standby is away no event is acknowledged, not even one that is appended again: the primary has
+// stored it, and the standby, which may be promoted, has not.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	s := openAt(t, c.dsn, postgres.Config{})
+	stored := 0
+	for name, write := range map[string]func(ctx context.Context) error{
+		"appended":   func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
+		"transacted": func(ctx context.Context) error { return s.Transact(ctx, appending("run-1", numbered(2))) },
+	} {
+		stored++
+		t.Run("an event is not acknowledged that is "+name, func(t *testing.T) {
+			for tries := 0; tries < 3 || len(read(t, s)) < stored; tries++ { // a busy machine may not come to the commit
+				require.Less(t, tries, 100)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				assert.ErrorIs(t, write(ctx), context.DeadlineExceeded)
+				cancel()
+			}
+		})
+	}
+	assert.Len(t, read(t, s), 2, "the primary has stored them")
+	require.NoError(t, c.standby.Reconnect(t.Context()))
+	require.NoError(t, s.Append(t.Context(), numbered(1)))
 }

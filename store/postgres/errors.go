@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,17 +16,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 var (
 	// ErrClosed says that the [Store] was closed. Every call of a closed one wraps it.
-	ErrClosed = storerows.ErrClosed
+	ErrClosed = storeflow.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
-	ErrNewerSchema = storerows.ErrNewerSchema
+	ErrNewerSchema = storeflow.ErrNewerSchema
 	// ErrReadOnly says that the [Store] is of a [Config] that is ReadOnly. Every call that writes wraps it, and changes
 	// nothing.
-	ErrReadOnly = storerows.ErrReadOnly
+	ErrReadOnly = storeflow.ErrReadOnly
 	// ErrForeignTable says that the schema has a table named events, or by a name that begins with watchdog_, that this
 	// package cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing
 	// was written.
@@ -140,7 +138,7 @@ func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	if ctx.Err() == nil {
 		advice = s.adviceFor(err)
 	}
-	return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), advice)
+	return storeflow.WrapError(doing, s.address, storeflow.JoinContext(ctx, err), advice)
 }
 
 func (s *Store) adviceFor(err error) string {
@@ -155,7 +153,7 @@ func (s *Store) adviceFor(err error) string {
 		return "no host accepts writes: name the primary, or see where default_transaction_read_only is set"
 	case pgconn.SafeToRetry(err):
 		return "the connection broke before anything was written: try again when the server is up"
-	case !isBroken(err):
+	case !slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) }):
 		return ""
 	case errors.Is(err, errNothingStored):
 		return "the connection broke: try again when the server is up"
@@ -164,10 +162,8 @@ func (s *Store) adviceFor(err error) string {
 	}
 }
 
-func isBroken(err error) bool {
-	broken := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
-	return slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) })
-}
+// broken are the errors of a connection that broke.
+var broken = []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
 
 // A read-only store has each of its transactions be read-only, so that the server refuses what would write.
 //
@@ -181,15 +177,14 @@ var (
 // readerAdvice is advice for a read-only store.
 var readerAdvice = map[string]string{
 	"42501": "grant the role SELECT on the tables",
-	"42703": storerows.OlderSchemaAdvice,
-	"42P01": storerows.OlderSchemaAdvice,
+	"42703": storeflow.OlderSchemaAdvice,
+	"42P01": storeflow.OlderSchemaAdvice,
 }
 
 // selectWhyReadOnly returns whether the server is a standby, and what has set default_transaction_read_only, if it is.
 const selectWhyReadOnly = `SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
 		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
 
-// whyReadOnly says why a server accepts no writes, and what a person can do about it, by a row of selectWhyReadOnly.
 func whyReadOnly(row pgx.Row) (string, error) {
 	var standby bool
 	var setBy string
@@ -200,21 +195,10 @@ func whyReadOnly(row pgx.Row) (string, error) {
 	case standby:
 		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write", nil
 	case setBy != "":
-		return "default_transaction_read_only is on, set " + cmp.Or(settingPlaces[setBy], "by its "+setBy) +
+		return "default_transaction_read_only is on, by what pg_settings calls its source " + setBy +
 			": set it to off there, or in the connection string", nil
 	}
 	return "its transaction is read-only", nil
-}
-
-// settingPlaces says where a setting can be, by the source in pg_settings.
-var settingPlaces = map[string]string{
-	"configuration file": "in the server's configuration",
-	"command line":       "on the server's command line",
-	"database":           "for the database (ALTER DATABASE)",
-	"user":               "for the role (ALTER ROLE)",
-	"database user":      "for the role in the database (ALTER ROLE IN DATABASE)",
-	"client":             "in the connection string",
-	"session":            "by a statement of the connection's own",
 }
 
 // explainRefusal adds to the error of a refused write why the server refuses it, if that can be found out: a server can

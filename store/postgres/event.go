@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // The rows are inserted in the order of their IDs, so that two batches with the same events cannot deadlock.
@@ -30,7 +30,7 @@ const (
 
 // encode returns the events as the columns of insertRows, which are NULL without events.
 func encode(events []watchdog.Event) (columns [7]any, err error) {
-	if err := storerows.Validate(events); err != nil || len(events) == 0 {
+	if err := storeflow.Validate(events); err != nil || len(events) == 0 {
 		return columns, err
 	}
 	var arrays [len(columns)]array

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -56,7 +55,7 @@ func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, argum
 
 const (
 	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
-	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, coalesce(k.covered, 0),
+	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, k.covered,
 		coalesce(k.behind::{text}, 'null'), {send}(k.renewed_at), k.expired IS NOT NULL`
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
 	observeLeases = `WITH locked AS MATERIALIZED (
@@ -98,16 +97,14 @@ const (
 		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id)
 	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
 		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
-	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
-	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
-	// minus. $4 says which lease expired. The rows are locked, and so still name it; with that as a condition a planner
-	// that believes in few rows would compare each row of the lease with each that is named.
+	// leaveRows takes rows out of an expired lease. With $3 they are lost, and $4 says which lease expired. The rows are
+	// locked, and so still name it; with that as a condition a planner that believes in few rows would compare each row of
+	// the lease with each that is named.
 	leaveRows = `WITH named AS MATERIALIZED (SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
 		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
-		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
-		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::{text}) END
+		lost = $3::boolean, expired_lease = $4::{text}
 	FROM named WHERE s.run_id {=} named.run_id`
 
 	deleteLease = `DELETE FROM SCHEMA.watchdog_leases WHERE id {=} $1 AND expired IS NOT NULL
@@ -115,7 +112,7 @@ const (
 
 	selectLeased = `SELECT s.run_id, s.attempt` + ofThisLease
 	countLeased  = `SELECT pg_catalog.count(*)` + ofThisLease
-	ofThisLease  = ` FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+	ofThisLease  = ` FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active'`
 )
 
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
@@ -150,7 +147,7 @@ func (t *transaction) expireLease(l session.Lease) (expired bool, left int, err 
 	counting := reading(t.store, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
-		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
+		kept := storeflow.ExpiredText(l)
 		leaving := running(t.store, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
 		steps = []step{leaving, counting, running(t.store, deleteLease, l.ID)}
 	}

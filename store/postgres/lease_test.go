@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -224,108 +224,66 @@ func expire(t *testing.T, s *postgres.Store, l session.Lease) {
 	assert.Fail(t, "the lease does not expire", l.ID)
 }
 
-// attachBeforeLeases is how a program that knows no leases attaches.
-const attachBeforeLeases = `
-	UPDATE watchdog_sessions SET parent = '', threshold = 0, started_at = now(), host = 'old', status = 'active',
-		reason = '', last_event_at = now() - interval '1 hour', attempt = attempt + 1 WHERE run_id = 'run-1'`
-
-// renewLeaseBefore is how a program renews a lease that knows only vouched.
-const renewLeaseBefore = `
-	UPDATE watchdog_leases SET beat = beat + 1, clock = greatest(clock, $1::bigint), vouched = greatest(vouched, $1::bigint)`
-
-// TestLeasesBeforeBehind checks that leases of programs which know only vouched get the columns for rows that are
-// behind, and that the programs go on.
-func TestLeasesBeforeBehind(t *testing.T) {
+// TestLeaseConnection protects a process from being taken for dead because others use its pool.
+func TestLeaseConnection(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	other := hostPool(t, dsn)
+	t.Run("a lease is begun and renewed while the host holds every connection", func(t *testing.T) {
+		pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
+		s := newStore(t, pool)
+		held, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer held.Release()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		l := begin(t, s, lease1)
+		l.Beat++
+		require.NoError(t, s.RenewLease(ctx, l))
+	})
+	t.Run("a connection that was lost is followed by another", func(t *testing.T) {
+		s := openAt(t, dsn, postgres.Config{})
+		l := begin(t, s, "lease-2")
+		mustExec(t, other, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		l.Beat++
+		require.Error(t, s.RenewLease(t.Context(), l))
+		require.NoError(t, s.RenewLease(t.Context(), l))
+	})
+	t.Run("where there is room for no more connections one of the pool is used", func(t *testing.T) {
+		mustExec(t, other, "CREATE ROLE narrow LOGIN CONNECTION LIMIT 1", "GRANT ALL ON SCHEMA public TO narrow",
+			"GRANT ALL ON ALL TABLES IN SCHEMA public TO narrow")
+		t.Cleanup(func() { mustExec(t, other, "DROP OWNED BY narrow", "DROP ROLE narrow") })
+		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
+			c.MaxConns, c.ConnConfig.User = 1, "narrow"
+		})
+		s := newStore(t, pool)
+		l := begin(t, s, "lease-3")
+		l.Beat++
+		require.NoError(t, s.RenewLease(t.Context(), l))
+	})
+}
+
+// TestSpareConnection protects live sessions while the host holds every connection of its pool.
+func TestSpareConnection(t *testing.T) {
+	t.Parallel()
+	dsn := newDSN(t)
+	pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
+	s := newStore(t, pool)
+	held, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer held.Release()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	begin(t, s, lease1)
 	attachLeased(t, s, lease1, "run-1")
-	_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Quiet: true}})
-	require.NoError(t, err)
-	mustExec(t, pool, "ALTER TABLE watchdog_leases DROP COLUMN covered, DROP COLUMN behind")
-	s = openAt(t, dsn, postgres.Config{})
-	_, err = pool.Exec(t.Context(), renewLeaseBefore, int64(time.Hour))
-	require.NoError(t, err)
-	page, err := s.Stalled(t.Context(), session.Query{Threshold: time.Minute, Limit: 10})
-	require.NoError(t, err)
-	require.Len(t, page.Sessions, 1)
-	assert.Equal(t, time.Hour, page.Sessions[0].Silence)
-	assert.False(t, page.Sessions[0].Behind)
-	all, err := s.ObserveLeases(t.Context(), []string{lease1})
-	require.NoError(t, err)
-	assert.Zero(t, all[0].Covered)
-	assert.Nil(t, all[0].Behind)
-	assert.Equal(t, versions(1), texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
-}
-
-// TestProgramWithoutLeases checks that a program that knows no leases takes over a row, and never finds one of a lease.
-func TestProgramWithoutLeases(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	l := begin(t, s, lease1)
-	attachLeased(t, s, lease1, "run-1")
-	_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: time.Second, Quiet: true}})
-	require.NoError(t, err)
-	l.Beat, l.Clock, l.Vouched = 2, time.Hour, time.Hour
-	require.NoError(t, s.RenewLease(t.Context(), l))
-	mustExec(t, pool, "UPDATE watchdog_sessions SET created_at = now() - interval '2 days', last_event_at = now() - interval '1 day'")
-	assert.Empty(t, texts(t, pool, `SELECT run_id FROM watchdog_sessions
-		WHERE status = 'active' AND readable AND (threshold = 0 OR due < now())`), "its sweeper finds nothing")
-
-	mustExec(t, pool, attachBeforeLeases)
-	got := sessionOf(t, s, "run-1")
-	assert.Equal(t, session.Session{
-		RunID: "run-1", Status: session.Active, CreatedAt: got.CreatedAt, LastEventAt: got.LastEventAt,
-		StartedAt: got.StartedAt, Host: "old", Attempt: 2,
-	}, got)
-	named, err := s.LeaseSessions(t.Context(), lease1)
-	require.NoError(t, err)
-	assert.Empty(t, named)
-	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 10})
-	require.NoError(t, err)
-	assert.Equal(t, []session.Session{got}, page.Sessions, "by the database's clock")
-	skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: time.Hour}})
-	require.NoError(t, err)
-	assert.Equal(t, []string{"run-1"}, skipped.Gone)
-	expired, left, err := s.ExpireLease(t.Context(), l)
-	require.NoError(t, err)
-	assert.True(t, expired)
-	assert.Zero(t, left)
-	assert.Equal(t, got, sessionOf(t, s, "run-1"))
-	assert.Empty(t, texts(t, pool, "SELECT id FROM watchdog_leases"), "no row names it any more")
-}
-
-// TestThresholdOfLeased checks that a row has its own threshold again when it leaves its lease, however it does.
-func TestThresholdOfLeased(t *testing.T) {
-	t.Parallel()
-	s := openAt(t, newDSN(t), postgres.Config{})
-	for _, own := range []time.Duration{0, time.Hour, watchdog.NoLimit} {
-		for name, leave := range map[string]func(l session.Lease, runID string) error{
-			"ends": func(_ session.Lease, runID string) error {
-				return second(s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}}))
-			},
-			"is cancelled": func(_ session.Lease, runID string) error {
-				return second(s.Cancel(t.Context(), sessionOf(t, s, runID), cancelOf(runID[:3], runID)))
-			},
-			"expires": func(l session.Lease, _ string) error {
-				expire(t, s, l)
-				return nil
-			},
-		} {
-			runID := fmt.Sprint(own, " ", name)
-			l := begin(t, s, runID)
-			_, _, err := s.Attach(t.Context(), session.Session{RunID: runID, Threshold: own, StartedAt: noon, Lease: l.ID})
-			require.NoError(t, err)
-			_, err = s.Freshen(t.Context(), l.ID, []session.Freshness{{RunID: runID, Attempt: 1, Activity: 7, Quiet: true}})
-			require.NoError(t, err)
-			assert.Equal(t, own, sessionOf(t, s, runID).Threshold)
-			require.NoError(t, leave(l, runID))
-			got := sessionOf(t, s, runID)
-			assert.Equal(t, own, got.Threshold, runID)
-			assert.Empty(t, got.Lease, runID)
-			assert.Zero(t, got.Activity, runID)
-		}
+	var calls sync.WaitGroup
+	for range 10 { // more than there are spare connections
+		calls.Go(func() {
+			skipped, err := s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: 1}})
+			assert.NoError(t, err)
+			assert.Empty(t, skipped.Gone)
+		})
 	}
+	calls.Wait()
 }

@@ -30,7 +30,6 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// channel returns the name of the notification channel of our schema. The hash of its name fits into a name.
 func (s *Store) channel() string { return fmt.Sprintf("watchdog_cancel_%016x", hash(s.schema)) }
 
 // Listen implements [session.Listener]. It uses a connection of its own, with the configuration of the pool's. It
@@ -46,7 +45,6 @@ func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string
 	return err
 }
 
-// whileOpen runs a call in a context that Close ends.
 func (s *Store) whileOpen(ctx context.Context, doing string, call func(context.Context) error) error {
 	inner, cancel := s.untilClosed(ctx)
 	defer cancel()
@@ -57,7 +55,6 @@ func (s *Store) whileOpen(ctx context.Context, doing string, call func(context.C
 	return err
 }
 
-// untilClosed returns a context that Close ends.
 func (s *Store) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closing, cancel)
@@ -70,7 +67,6 @@ func (s *Store) untilClosed(ctx context.Context) (context.Context, context.Cance
 // isClosing is true at once when Close was called; the context of untilClosed ends a little later.
 func (s *Store) isClosing() bool { return s.closing.Err() != nil }
 
-// receive calls told for each notification. It returns when the context ends or the connection is lost.
 func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
 	conn, err := s.connect(ctx, s.listenOn)
 	if err != nil {
@@ -154,7 +150,6 @@ func dialOnce(config *pgx.ConnConfig) (connected *atomic.Bool) {
 	return connected
 }
 
-// listenOn has a connection listen to the channel of our schema.
 func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
 		return err

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -52,14 +56,6 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// longOnly skips a test unless the run is long.
-func longOnly(t *testing.T) {
-	t.Helper()
-	if !racing.Long {
-		t.Skip("runs in long tests only")
-	}
 }
 
 func server(tb testing.TB) *pgtest.Server {
@@ -174,3 +170,194 @@ const (
 	threshold = 10 * time.Minute
 	minAge    = 2 * time.Minute
 )
+
+// A databases has the empty databases of tests that have ended. To create one takes the server longer than most tests,
+// because it writes a thousand files.
+type databases struct {
+	mu    sync.Mutex
+	names []string
+	fresh string // what contents finds in a database as it is created
+}
+
+var emptied databases
+
+// take returns the name of an empty database, or "" if there is none.
+func (d *databases) take() (name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last := len(d.names) - 1; last >= 0 {
+		name, d.names = d.names[last], d.names[:last]
+	}
+	return name
+}
+
+// created notes what a database looks like as it is created.
+func (d *databases) created(tb testing.TB, dsn string) {
+	tb.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fresh == "" {
+		found, err := find(dsn, "")
+		require.NoError(tb, err)
+		d.fresh = found
+	}
+}
+
+// give empties a database and keeps it for the next test. One in which something is left is not used again.
+func (d *databases) give(name, dsn string) {
+	found, err := find(dsn, dropAll)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && found == d.fresh {
+		d.names = append(d.names, name)
+	}
+}
+
+// find runs statements in a database, and then returns what contents finds.
+func find(dsn, statements string) (found string, err error) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statements); err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, contents).Scan(&found)
+	return found, err
+}
+
+// dropAll ends the other connections to a database, and drops its tables and schemas.
+const dropAll = `DO $$
+	DECLARE tables text; schemas text;
+	BEGIN
+		PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid();
+		PERFORM pg_stat_reset();
+		SELECT string_agg(oid::regclass::text, ', ') INTO tables FROM pg_class
+			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r';
+		SELECT string_agg(quote_ident(nspname), ', ') INTO schemas FROM pg_namespace
+			WHERE nspname !~ '^pg_' AND nspname NOT IN ('public', 'information_schema');
+		IF tables <> '' THEN EXECUTE 'DROP TABLE ' || tables || ' CASCADE'; END IF;
+		IF schemas <> '' THEN EXECUTE 'DROP SCHEMA ' || schemas || ' CASCADE'; END IF;
+	END $$`
+
+// contents counts what can be in a database, and shows the rights to its schemas.
+const contents = `SELECT concat_ws(' ', (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_type),
+	(SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_collation), (SELECT count(*) FROM pg_default_acl),
+	(SELECT count(*) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+		WHERE d.datname = current_database()),
+	(SELECT string_agg(concat_ws(' ', nspname, nspacl), ', ' ORDER BY oid) FROM pg_namespace
+		WHERE nspname !~ '^pg_(toast_)?temp_'))`
+
+// A proxy passes TCP connections on to a server, until the network behind it vanishes.
+type proxy struct {
+	listener         net.Listener
+	database         string
+	network, address string // of the server
+	down             atomic.Bool
+	all              sync.WaitGroup
+
+	mu    sync.Mutex
+	lines []*line
+}
+
+// A line is a connection through a proxy. Once it is lost it is half-open: nothing arrives at either end, and nothing
+// closes it.
+type line struct {
+	ends []net.Conn
+	lost atomic.Bool
+}
+
+// startProxy closes the proxy when the test ends.
+func startProxy(t *testing.T, dsn string) *proxy {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	require.NoError(t, err)
+	p := &proxy{database: config.ConnConfig.Database}
+	p.network, p.address = pgconn.NetworkAddress(config.ConnConfig.Host, config.ConnConfig.Port)
+	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p.all.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// DSN returns the connection string of the database through the proxy.
+func (p *proxy) DSN() string {
+	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", p.listener.Addr(), p.database)
+}
+
+// vanish loses the open connections, and those that are made until forward is called.
+func (p *proxy) vanish() {
+	p.down.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lines {
+		l.lost.Store(true)
+	}
+}
+
+// forward passes new connections on again.
+func (p *proxy) forward() { p.down.Store(false) }
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.connect(client)
+	}
+}
+
+func (p *proxy) connect(client net.Conn) {
+	l := &line{ends: []net.Conn{client}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lines = append(p.lines, l)
+	if p.down.Load() {
+		return
+	}
+	server, err := net.Dial(p.network, p.address)
+	if err != nil {
+		client.Close()
+		return
+	}
+	l.ends = append(l.ends, server)
+	p.all.Go(func() { l.pass(client, server) })
+	p.all.Go(func() { l.pass(server, client) })
+}
+
+func (l *line) pass(from, to net.Conn) {
+	content := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(content)
+		switch {
+		case l.lost.Load() && err != nil:
+			return
+		case l.lost.Load():
+			continue
+		case err == nil:
+			_, err = to.Write(content[:n])
+		}
+		if err != nil {
+			to.Close()
+			return
+		}
+	}
+}
+
+func (p *proxy) close() {
+	p.listener.Close()
+	p.mu.Lock()
+	for _, l := range p.lines {
+		l.lost.Store(true)
+		for _, end := range l.ends {
+			end.Close()
+		}
+	}
+	p.mu.Unlock()
+	p.all.Wait()
+}

@@ -24,7 +24,7 @@ const putNotices = `
 
 // PutNotices implements [session.Outbox], in one round trip. Those of one call are claimed in the order of their IDs.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	if err := storeflow.CheckNotices(notices); err != nil {
+	if err := storeflow.FirstInvalid(notices); err != nil {
 		return err
 	}
 	return s.ofOutbox(ctx, fmt.Sprintf("put %d notices in", len(notices)), func(ctx context.Context) error {
@@ -117,7 +117,6 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 	})
 }
 
-// ofOutbox is write for a call of the outbox, if that is on.
 func (s *Store) ofOutbox(ctx context.Context, doing string, call func(context.Context) error) error {
 	return s.write(ctx, doing, func(ctx context.Context) error {
 		if !s.outbox {

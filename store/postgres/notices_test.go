@@ -1,10 +1,19 @@
 package postgres_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -48,7 +58,7 @@ func claimAll(tb testing.TB, s *postgres.Store, lasts time.Duration) (claimed []
 	return claimed
 }
 
-// putBefore is how versions before the fifth put an end.
+// putBefore is how another program can put an end.
 func putBefore(id string) string {
 	return fmt.Sprintf(`INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 		VALUES ('%s', '%s', 'run-1', '%s', now())`, id, watchdog.AggregateType, watchdog.EventCancel)
@@ -104,15 +114,6 @@ func TestNotices(t *testing.T) {
 		endOf(t, s, "end-1")
 		require.Len(t, claimAll(t, s, watchdog.NoLimit), 1)
 		assert.Empty(t, claimAll(t, s, watchdog.NoLimit))
-	})
-	t.Run("that versions before put are due, and count their tries", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := openAt(t, dsn, withOutbox)
-		mustExec(t, hostPool(t, dsn), putBefore("old"))
-		assert.Equal(t, []string{"old 1"}, claimAll(t, s, 0))
-		assert.Equal(t, []string{"old 2"}, claimAll(t, s, time.Hour))
-		require.NoError(t, s.PutNotices(t.Context(), alertOf("old")))
-		assert.Empty(t, claimAll(t, s, time.Hour))
 	})
 	t.Run("that are there twice are finished together", func(t *testing.T) {
 		dsn := newDSN(t)
@@ -255,4 +256,197 @@ func TestDeliveryRights(t *testing.T) {
 		}
 	}
 	require.NoError(t, deliver())
+}
+
+// A refusal is the transport to a receiver that takes nothing.
+type refusal struct{}
+
+func (refusal) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
+}
+
+// A boxClock is the clock by which the times in an outbox are read: when it goes on, or is set, all of them are further
+// in the past.
+type boxClock struct {
+	testing.TB
+	pool *pgxpool.Pool
+	gone time.Duration // really, in all
+}
+
+func (c *boxClock) set(by time.Duration, columns ...string) {
+	c.Helper()
+	for i, column := range columns {
+		columns[i] = fmt.Sprintf("%[1]s = %[1]s - interval '%[2]d microseconds'", column, by.Microseconds())
+	}
+	mustExec(c, c.pool, "UPDATE watchdog_outbox SET "+strings.Join(columns, ", "))
+}
+
+func (c *boxClock) setAll(by time.Duration) { c.set(by, "created_at", "due_at", "paused_at") }
+
+// pass has the pause of the only notice pass.
+func (c *boxClock) pass() {
+	c.Helper()
+	text := texts(c, c.pool, "SELECT (extract(epoch FROM due_at - paused_at) * 1000000)::bigint::text FROM watchdog_outbox")
+	pause, err := strconv.ParseInt(text[0], 10, 64)
+	require.NoError(c, err)
+	c.gone += time.Duration(pause) * time.Microsecond
+	c.setAll(time.Duration(pause) * time.Microsecond)
+}
+
+// A notice that was put by a clock that is wrong by a year is tried for as long as KeepFor says, and then dropped once.
+func TestNoticeOfWrongClock(t *testing.T) {
+	t.Parallel()
+	const year, keepFor = 365 * 24 * time.Hour, 2 * notify.LeastKeepFor
+	for name, test := range map[string]struct {
+		wrong     time.Duration
+		corrected int // after so many tries, 15 in a pause of an hour
+	}{
+		"right":                               {0, 0},
+		"a year ahead when it was put":        {year, 0},
+		"a year behind when it was put":       {-year, 0},
+		"a year ahead for three tries":        {year, 3},
+		"a year behind for three tries":       {-year, 3},
+		"a year ahead until a pause is long":  {year, 15},
+		"a year behind until a pause is long": {-year, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := newDSN(t)
+			s := openAt(t, dsn, postgres.Config{Outbox: true})
+			clock := &boxClock{TB: t, pool: hostPool(t, dsn)}
+			require.NoError(t, s.PutNotices(t.Context(), alertOf("alert-1")))
+			if test.corrected == 0 {
+				clock.set(-test.wrong, "created_at")
+			}
+			var log bytes.Buffer
+			sender, err := notify.New(s, s, notify.Config{
+				URL: "https://hooks.example.com/x", Secrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"},
+				Transport: refusal{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), KeepFor: keepFor,
+			})
+			require.NoError(t, err)
+			for try := 1; ; try++ {
+				d, _ := sender.Deliver(t.Context())
+				if d.Dropped > 0 {
+					break
+				}
+				require.Equal(t, notify.Delivery{Delayed: 1}, d, "try %d", try)
+				if try == test.corrected {
+					clock.setAll(-test.wrong)
+				}
+				if try != test.corrected || test.wrong == 0 {
+					clock.pass()
+				}
+			}
+			assert.GreaterOrEqual(t, clock.gone, keepFor)
+			assert.LessOrEqual(t, clock.gone, keepFor+time.Hour+time.Second)
+			assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
+			assert.Empty(t, texts(t, clock.pool, "SELECT event_id FROM watchdog_outbox"))
+		})
+	}
+}
+
+// claimTime is how long the claims of processes last that are killed.
+const claimTime = 300 * time.Millisecond
+
+// deliverUntilKilled delivers what is in the outbox: it prints the ID of each notice. It then finishes it, delays it, or
+// leaves it to others, and says what it has finished.
+func deliverUntilKilled(dsn string) error {
+	s, err := postgres.Open(context.Background(), dsn, withOutbox)
+	if err != nil {
+		return err
+	}
+	for {
+		claimed, err := s.ClaimNotices(context.Background(), 4, claimTime)
+		if err != nil {
+			return err
+		}
+		for i, n := range claimed {
+			fmt.Println("delivers", n.ID)
+			switch i {
+			case 0:
+				err = s.DelayNotice(context.Background(), n, time.Millisecond)
+			case 1, 2:
+				if err = s.FinishNotices(context.Background(), n); err == nil {
+					fmt.Println("finished", n.ID)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// deliverAndDie runs a process that delivers, kills it when it has printed so many lines, and returns what these and
+// others say of IDs.
+func deliverAndDie(t *testing.T, dsn string, lines int) (said map[string][]string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+dsn)
+	cmd.Stderr = os.Stderr
+	output, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said = map[string][]string{}
+	n := 0
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		what, id, _ := strings.Cut(scanner.Text(), " ")
+		said[what] = append(said[what], id)
+		if n++; n == lines {
+			require.NoError(t, cmd.Process.Kill())
+		}
+	}
+	var exit *exec.ExitError
+	assert.ErrorAs(t, cmd.Wait(), &exit)
+	assert.GreaterOrEqual(t, n, lines)
+	return said
+}
+
+// No notice is lost with a process that is killed between any two of its steps, and what it has finished does not come
+// again.
+func TestNoticesOfKilledProcesses(t *testing.T) {
+	t.Parallel()
+	const rounds, most, ends = 8, 20, 200 // a process finishes less than most
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
+	left, finished := map[string]bool{}, map[string]bool{}
+	for n := range ends {
+		id := fmt.Sprint("end-", n)
+		endOf(t, s, id)
+		left[id] = true
+	}
+	for range rounds {
+		said := deliverAndDie(t, dsn, 1+rand.IntN(most))
+		for _, id := range said["delivers"] {
+			assert.False(t, finished[id], "%s was finished, and came again", id)
+			delete(left, id)
+		}
+		for _, id := range said["finished"] {
+			finished[id] = true
+		}
+	}
+	require.Eventually(t, func() bool {
+		all, err := s.ClaimNotices(t.Context(), 1000, time.Hour)
+		require.NoError(t, err)
+		for _, n := range all {
+			assert.False(t, finished[n.ID], "%s was finished, and came again", n.ID)
+			delete(left, n.ID)
+		}
+		require.NoError(t, s.FinishNotices(t.Context(), all...))
+		return len(inTable(t, pool)) == 0
+	}, time.Minute, 10*time.Millisecond)
+	assert.Empty(t, slices.Collect(maps.Keys(left)), "nobody was told of these ends")
+	t.Logf("%d of %d were finished by processes that were killed", len(finished), ends)
+}
+
+// childVariable makes the test binary a process that delivers notices until it is killed.
+const childVariable = "WATCHDOG_POSTGRES_CHILD"
+
+func runChild(dsn string) int {
+	if err := deliverUntilKilled(dsn); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }

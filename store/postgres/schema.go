@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,11 +12,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
-// oldestServer is the first version with xid8, the type of the column ended.
+// oldestServer is the first version with xid8, the type of what Follow notes.
 const oldestServer = 130000
 
-// schema is what each version makes. It must allow being made again, because a table that somebody has dropped is
-// created again. An alert is a notice of no event.
+// schema has the tables. An alert is a notice of no event; one that several put at once is there once.
 //
 // What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
 // with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
@@ -26,13 +23,11 @@ const oldestServer = 130000
 // their index has the order of the pages of stalled sessions.
 func schema() *storeflow.Schema {
 	return &storeflow.Schema{
-		Parts: append(slices.Clone(storeflow.Parts),
-			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns()},
-			storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
-				{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
-			}},
-		),
 		Prefix: "SCHEMA.",
+		Columns: map[string][]storeflow.Column{
+			"watchdog_sessions": sessionColumns(),
+			"watchdog_outbox":   {{Name: "alert", Is: "boolean NOT NULL DEFAULT false"}},
+		},
 		Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
 			"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 			"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
@@ -41,47 +36,36 @@ func schema() *storeflow.Schema {
 			"{text(36)}", "pg_catalog.text", "{text(100)}", "pg_catalog.text", "{text(200)}", "pg_catalog.text",
 			"{text(255)}", "pg_catalog.text"),
 		Options: map[string]string{
-			"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+			"watchdog_sessions":   " WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+			"watchdog_outbox":     " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		},
 		Foreign: ErrForeignTable,
-		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
 		Index:   `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
-		Indexes: map[int][]storeflow.Index{
-			2: {
-				{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
-				{"watchdog_sessions_due", "watchdog_sessions", "due, run_id", hasOwnThreshold},
-				{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
-				{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
-			},
-			// That of leases also finds the rows which still name a lease when it is deleted.
-			3: {
-				{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", "lease IS NOT NULL"},
-				{"watchdog_sessions_quiet_since", "watchdog_sessions", "lease, quiet_since, run_id", "quiet_since IS NOT NULL"},
-				{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id", "quiet_due IS NOT NULL"},
-				{"watchdog_sessions_created", "watchdog_sessions", "created_at DESC, run_id DESC"},
-				{"watchdog_sessions_live", "watchdog_sessions", "created_at DESC, run_id DESC", "status {=} 'active'"},
-				{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
-				{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
-			},
-			5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"}},
-			7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
+		// That of leases also finds the rows which still name a lease when it is deleted.
+		Indexes: []storeflow.Index{
+			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
+			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id", hasOwnThreshold},
+			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", "lease IS NOT NULL"},
+			{"watchdog_sessions_quiet_since", "watchdog_sessions", "lease, quiet_since, run_id", "quiet_since IS NOT NULL"},
+			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id", "quiet_due IS NOT NULL"},
+			{"watchdog_sessions_created", "watchdog_sessions", "created_at DESC, run_id DESC"},
+			{"watchdog_sessions_live", "watchdog_sessions", "created_at DESC, run_id DESC", "status {=} 'active'"},
+			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
+			{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
+			{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart},
+			{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"},
 		},
-		// The fill factor leaves room for HOT updates. Alerts that several put at once are there once. Each claim of a notice
-		// leaves a dead entry of the index where the next begins.
-		Others: map[int][]string{
-			3: {`ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)`},
-			5: {
-				`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
-				`ALTER TABLE SCHEMA.watchdog_outbox SET (autovacuum_vacuum_scale_factor = 0.02)`,
-			},
+		Others: []string{
+			createParentIndex,
+			`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
 		},
 	}
 }
 
-// prepare brings the schema to the newest version, or finds out whether the events can be read.
 func (s *Store) prepare(ctx context.Context) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	if s.readOnly {
@@ -138,32 +122,9 @@ func (t *transaction) migrate() error {
 // checkReadable finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
 // that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
 func (t *transaction) checkReadable() error {
-	return storeflow.InOrder(t.findSchema, func() error {
-		_, err := schema().CheckReadable(t)
-		return err
-	}, func() error { return t.checkRights(readingRights) })
+	return storeflow.InOrder(t.findSchema, func() error { return schema().CheckReadable(t) },
+		func() error { return t.checkRights(readingRights) })
 }
-
-// Before implements [storeflow.Database]. Adding a column that may be NULL takes a moment, however many rows there are,
-// if no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
-func (t *transaction) Before(version int) error {
-	if version == 3 {
-		if err := t.Run(createParentIndex); err != nil {
-			return fmt.Errorf("create the index of layers: %w", err)
-		}
-	}
-	if version >= 3 {
-		return t.Run(limitLocks)
-	}
-	return nil
-}
-
-// Add implements [storeflow.Database], as the next method does.
-func (t *transaction) Add(table, column, is string) error {
-	return t.Run("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
-}
-
-func (t *transaction) Triggers() ([]string, error) { return nil, nil }
 
 // The rights that a store needs.
 const (
@@ -191,7 +152,7 @@ func (t *transaction) checkRights(needed string) error {
 	return err
 }
 
-// Run runs a statement once, without a name.
+// Run implements [storeflow.Database]. It runs a statement once, without a name.
 func (t *transaction) Run(statement string, arguments ...any) error {
 	_, err := t.Exec(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...)
 	return err
@@ -202,9 +163,6 @@ func (t *transaction) Value(statement string, arguments []any, into ...any) erro
 	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
 }
 
-// The column ended is the transaction in which the row last ended: transactions have the order in which others see
-// them, and times do not. It and its index are kept for keepers of versions before 6 alone.
-//
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
 // and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
@@ -212,7 +170,6 @@ func (t *transaction) Value(statement string, arguments []any, into ...any) erro
 func sessionColumns() []storeflow.Column {
 	return []storeflow.Column{
 		{Name: "ended_at", Is: "{time}"},
-		{Name: "ended", Is: "pg_catalog.xid8"},
 		{Name: "readable", Is: `boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
 			AND threshold {>=} 0 AND attempt {>=} 0 AND resumes {>=} 0 AND ` + readableTimes + `) STORED`},
 		{Name: "silent", Is: "{time} GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED"},
@@ -229,10 +186,9 @@ const readableTimes = `created_at {>=} '0001-01-01 00:00:00+00' AND created_at {
 
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
-	hasDefaultThreshold = `status {=} 'active' AND readable AND threshold {=} 0`
-	hasOwnThreshold     = `status {=} 'active' AND readable AND threshold {>} 0`
+	hasDefaultThreshold = `status {=} 'active' AND readable AND lease IS NULL AND threshold {=} 0`
+	hasOwnThreshold     = `status {=} 'active' AND readable AND lease IS NULL AND threshold {>} 0`
 	isUnreadable        = `status {=} 'active' AND NOT readable`
-	hasEnded            = `ended IS NOT NULL`
 )
 
 // temporary begins the names of the schemas of temporary tables: pg_temp is that of the connection, and pg_temp_3 its
@@ -243,7 +199,6 @@ func isTemporary(schema string) bool {
 	return schema == temporary || strings.HasPrefix(schema, temporary+"_")
 }
 
-// ensureSchema finds the schema of the tables, and creates the one that the host named.
 func (t *transaction) ensureSchema() error {
 	if t.store.schema == "" {
 		return t.findSchema()
@@ -264,48 +219,17 @@ func (t *transaction) findSchema() error {
 	if t.store.schema != "" {
 		return nil
 	}
-	if err := t.refuseTemporary(); err != nil {
+	var path string
+	err := t.Value(`SELECT coalesce(pg_catalog.current_schema(), ''), pg_catalog.current_setting('search_path')`,
+		nil, &t.store.schema, &path)
+	switch {
+	case err != nil:
 		return err
-	}
-	err := t.Value(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
-	if err == nil && t.store.schema == "" {
-		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
-	}
-	return err
-}
-
-// refuseTemporary refuses a search_path whose first schema that can be used is that of the temporary tables. It does
-// not ask the server for the first schema, because the answer would create that of the temporary tables.
-func (t *transaction) refuseTemporary() error {
-	var path, role string
-	err := t.Value(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
-	before := schemasOf(path)
-	first := slices.IndexFunc(before, isTemporary)
-	if err != nil || first < 0 {
-		return err
-	}
-	before = before[:first]
-	if user := slices.Index(before, "$user"); user >= 0 {
-		before[user] = role
-	}
-	var usable bool
-	err = t.Value(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
-			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
-	if err == nil && !usable {
-		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
+	case t.store.schema == "":
+		return errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
+	case isTemporary(t.store.schema):
+		return fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
 			"name another schema first, or one in Config.Schema", path, temporary)
 	}
-	return err
-}
-
-// schemasOf returns the names in a search_path as the server reads them: without quotes, or else in small letters.
-func schemasOf(path string) (names []string) {
-	for _, found := range regexp.MustCompile(`"((?:[^"]|"")*)"|[^\s,]+`).FindAllStringSubmatch(path, -1) {
-		name := strings.ToLower(found[0])
-		if name[0] == '"' {
-			name = strings.ReplaceAll(found[1], `""`, `"`)
-		}
-		names = append(names, name)
-	}
-	return names
+	return nil
 }

@@ -2,18 +2,23 @@ package postgres_test
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/storetest"
 )
 
 func TestNewSchema(t *testing.T) {
@@ -32,7 +37,7 @@ func TestNewSchema(t *testing.T) {
 	assert.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	assert.Equal(t, versions(1), texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	assert.Equal(t, []string{"1 1"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
 }
 
 func TestExistingDatabase(t *testing.T) {
@@ -41,49 +46,15 @@ func TestExistingDatabase(t *testing.T) {
 		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
-		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)",
-			"INSERT INTO watchdog_schema VALUES (1), (99)")
+		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY, oldest_reader integer)",
+			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
 		before := texts(t, pool, everything)
 		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
 		require.ErrorIs(t, err, postgres.ErrNewerSchema)
 		require.ErrorContains(t, err, "99")
 		assert.Equal(t, before, texts(t, pool, everything))
 	})
-	t.Run("of the first version gets its sessions", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
-		mustExec(t, pool, "DROP TABLE watchdog_sessions", "DELETE FROM watchdog_schema WHERE version > 1")
-		s := openAt(t, dsn, postgres.Config{})
-		attach(t, s, "run-1")
-		assert.Equal(t, []string{"event-1"}, read(t, s))
-	})
-	for name, steps := range map[string][]string{
-		"of the version before leases":                  {"DELETE FROM watchdog_schema WHERE version > 2", "DROP INDEX watchdog_events_parent"},
-		"of this version, made when that had no leases": {},
-	} {
-		t.Run(name+" gets its leases", func(t *testing.T) {
-			t.Parallel()
-			dsn := newDSN(t)
-			pool := hostPool(t, dsn)
-			attach(t, openAt(t, dsn, postgres.Config{}), "run-1")
-			mustExec(t, pool, slices.Concat(withoutLeases, steps)...)
-			var stores []*postgres.Store
-			for range 2 {
-				stores = append(stores, openAt(t, dsn, postgres.Config{}))
-			}
-			begin(t, stores[0], lease1)
-			_, err := stores[0].Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: 7}})
-			require.NoError(t, err)
-			got := sessionOf(t, stores[1], "run-1")
-			assert.Equal(t, lease1, got.Lease)
-			assert.EqualValues(t, 7, got.Activity)
-			assert.Zero(t, got.Threshold)
-			assert.Equal(t, versions(1), texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
-		})
-	}
-	for reader, refused := range map[string]bool{"NULL": true, "97": true, "7": false, "1": false} {
+	for reader, refused := range map[string]bool{"97": true, "2": true, "1": false} {
 		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
 			t.Parallel()
 			dsn := newDSN(t)
@@ -101,26 +72,10 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 			attach(t, s, "run-1")
 			require.NoError(t, s.Close())
-			assert.Equal(t, append(versions(1), "98", "99"),
+			assert.Equal(t, []string{"1", "98", "99"},
 				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
-	t.Run("that others use is not migrated while they wait", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		openAt(t, dsn, postgres.Config{})
-		mustExec(t, pool, withoutLeases...)
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_sessions") // as a backup does
-		require.NoError(t, err)
-		_, err = postgres.Open(t.Context(), dsn, postgres.Config{})
-		require.ErrorContains(t, err, "lock_timeout allows")
-		require.NoError(t, tx.Rollback(t.Context()))
-		begin(t, openAt(t, dsn, postgres.Config{}), lease1)
-	})
 	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox", "watchdog_spend", "watchdog_slices", "watchdog_lease_ends"} {
 		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
 			t.Parallel()
@@ -133,48 +88,6 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	t.Run("of version 4 keeps what is in the outbox, and has it delivered", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		require.NoError(t, openAt(t, dsn, postgres.Config{}).Close())
-		fresh := texts(t, pool, outboxDefinition)
-		mustExec(t, pool, "DELETE FROM watchdog_schema WHERE version = 5", "DROP TABLE watchdog_outbox",
-			`CREATE TABLE watchdog_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id text NOT NULL,
-				aggregate_type text NOT NULL, aggregate_id text NOT NULL, event_type text NOT NULL, created_at timestamptz NOT NULL)`,
-			putBefore("old-1"), putBefore("old-2"), putBefore("old-1"))
-		s := openAt(t, dsn, withOutbox)
-		mustExec(t, pool, putBefore("old-3"), putBefore("old-2")) // a process of version 4 that goes on
-		assert.Equal(t, []string{"old-1 1", "old-2 1", "old-1 1", "old-3 1", "old-2 1"}, claimAll(t, s, time.Hour))
-		assert.Equal(t, fresh, texts(t, pool, outboxDefinition))
-		assert.Equal(t, versions(1), texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
-	})
-	t.Run("whose columns of deliveries were dropped gets them again", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		openAt(t, dsn, withOutbox)
-		mustExec(t, hostPool(t, dsn), "ALTER TABLE watchdog_outbox DROP COLUMN due_at, DROP COLUMN alert", putBefore("old"))
-		assert.Equal(t, []string{"old 1"}, claimAll(t, openAt(t, dsn, withOutbox), time.Hour))
-	})
-	t.Run("whose outbox others use is not migrated while they wait", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		openAt(t, dsn, withOutbox)
-		mustExec(t, pool, "ALTER TABLE watchdog_outbox DROP COLUMN due_at")
-		tx := lockNotice(t, pool, "any") // as a backup does
-		_, err := postgres.Open(t.Context(), dsn, withOutbox)
-		require.ErrorContains(t, err, "lock_timeout allows")
-		require.NoError(t, tx.Rollback(t.Context()))
-		openAt(t, dsn, withOutbox)
-	})
-	t.Run("can be used by programs from version 3 on", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		openAt(t, dsn, postgres.Config{})
-		assert.Equal(t, []string{"1", "2", "3", "3", "3", "3", "3"},
-			texts(t, hostPool(t, dsn), "SELECT oldest_reader::text FROM watchdog_schema ORDER BY version"))
-	})
 	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
 		t.Parallel()
 		dsn := newDSN(t)
@@ -184,24 +97,6 @@ func TestExistingDatabase(t *testing.T) {
 		require.ErrorIs(t, err, postgres.ErrForeignTable)
 		require.ErrorContains(t, err, "watchdog_slices lacks scope")
 	})
-}
-
-// outboxDefinition lists the columns, indexes and settings of the outbox.
-const outboxDefinition = `
-	SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid))
-	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-	WHERE a.attrelid = 'watchdog_outbox'::regclass AND a.attnum > 0 AND NOT a.attisdropped
-	UNION ALL SELECT indexdef FROM pg_indexes WHERE tablename = 'watchdog_outbox'
-	UNION ALL SELECT reloptions::text FROM pg_class WHERE relname = 'watchdog_outbox' ORDER BY 1`
-
-// withoutLeases makes a database as it was before leases.
-var withoutLeases = []string{
-	`ALTER TABLE watchdog_sessions DROP COLUMN lease, DROP COLUMN leased, DROP COLUMN own_threshold, DROP COLUMN activity,
-		DROP COLUMN quiet_since, DROP COLUMN quiet_due, DROP COLUMN state, DROP COLUMN claim, DROP COLUMN claimed_until,
-		DROP COLUMN warned_at, DROP COLUMN warned_attempt, DROP COLUMN warned_lease, DROP COLUMN warned_beat,
-		DROP COLUMN warned_last_event, DROP COLUMN stop_failed`,
-	"ALTER TABLE watchdog_schema DROP COLUMN oldest_reader", "DROP TABLE watchdog_lease_ends, watchdog_leases, watchdog_outbox",
-	"DROP INDEX watchdog_sessions_created, watchdog_sessions_live, watchdog_sessions_parent, watchdog_sessions_host",
 }
 
 func TestSchemas(t *testing.T) {
@@ -251,15 +146,311 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			inSchema := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, versions(1), texts(t, hostPool(t, dsn), inSchema))
+			assert.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), inSchema))
 		})
 	}
 }
 
-// versions are those of a new schema, from one on, each with the oldest reader if there is one.
-func versions(from int, reader ...string) (all []string) {
-	for version := from; version <= storeflow.Newest; version++ {
-		all = append(append(all, strconv.Itoa(version)), reader...)
+// foreignTable is a host's events table, with other types, another order and columns of its own.
+const foreignTable = `CREATE TABLE events (
+	seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL UNIQUE,
+	event_type text NOT NULL,
+	tenant text NOT NULL DEFAULT 'main',
+	aggregate_type text NOT NULL,
+	aggregate_id text NOT NULL,
+	payload json,
+	"timestamp" timestamptz,
+	consensus_id text,
+	note text
+)`
+
+func TestForeignTable(t *testing.T) {
+	t.Parallel()
+	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		mustExec(t, pool, tableWith("tenant text NOT NULL DEFAULT 'main'", "note text"),
+			`INSERT INTO events VALUES ('old', 'runtime_control', 'run-1', 'x', '{"a":1}', '2020-01-01', NULL, 'other', 'kept')`)
+		s := openAt(t, dsn, postgres.Config{})
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		assert.Equal(t, []string{"old", "event-1"}, read(t, s))
+		rows := texts(t, pool, `SELECT concat_ws(' ', id, tenant, note) FROM events ORDER BY id`)
+		assert.Equal(t, []string{"event-1 main", "old other kept"}, rows)
+	})
+	for name, test := range map[string]struct{ table, names string }{
+		"that lacks columns": {
+			`CREATE TABLE events (id text PRIMARY KEY, event_type text, payload json, ts text)`,
+			"aggregate_type aggregate_id timestamp consensus_id",
+		},
+		"that needs values for other columns": {
+			tableWith("tenant text NOT NULL", "seq int NOT NULL", "note text"), "tenant seq",
+		},
+		"whose IDs are not unique": {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
+		"whose IDs are unique only with another column": {
+			strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id",
+		},
+		"whose unique IDs are deferrable": {
+			strings.Replace(tableWith("UNIQUE (id) DEFERRABLE"), "PRIMARY KEY", "", 1), "id",
+		},
+		"whose IDs are UUIDs": {
+			strings.Replace(tableWith(), "id varchar(36)", "id uuid", 1), "uuid",
+		},
+		"whose run IDs are padded": {
+			strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id char(36)", 1), "aggregate_id",
+		},
+		"whose run IDs ignore case": {
+			`CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false); ` +
+				strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id text COLLATE folding", 1), "aggregate_id",
+		},
+		"whose times have no zone":    {strings.Replace(tableWith(), "timestamptz", "timestamp", 1), "timestamptz"},
+		"whose payload is normalized": {strings.Replace(tableWith(), "json", "jsonb", 1), "jsonb"},
+		"whose payload is computed": {
+			strings.Replace(tableWith(), "payload json", "payload json GENERATED ALWAYS AS ('{}'::json) STORED", 1), "payload",
+		},
+		"that needs a consensus ID": {
+			strings.Replace(tableWith(), "consensus_id text", "consensus_id text NOT NULL DEFAULT ''", 1), "consensus_id",
+		},
+		"that is a view": {`CREATE VIEW events AS SELECT 1 AS id`, "events"},
+	} {
+		t.Run(name+" is refused, named and left as it is", func(t *testing.T) { refusesForeign(t, test.table, test.names) })
 	}
+	t.Run("for sessions of the host is refused as well", func(t *testing.T) {
+		refusesForeign(t, `CREATE TABLE watchdog_sessions (run_id text PRIMARY KEY, status text)`,
+			"watchdog_sessions lacks parent")
+		for _, table := range []string{"watchdog_leases", "watchdog_outbox"} {
+			refusesForeign(t, tableWith()+"; CREATE TABLE "+table+" (id text)", table+" lacks")
+		}
+	})
+}
+
+const everything = `SELECT concat_ws(' ', n.nspname, c.relname, c.relkind)
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1`
+
+// refusesForeign checks that Open and New fail for a database with this table, name the columns and change nothing.
+func refusesForeign(t *testing.T, table, names string) {
+	t.Helper()
+	dsn := newDSN(t)
+	pool := hostPool(t, dsn)
+	mustExec(t, pool, table)
+	before := texts(t, pool, everything)
+	_, err := postgres.New(t.Context(), pool, postgres.Config{})
+	_, openErr := postgres.Open(t.Context(), dsn, postgres.Config{})
+	for _, err := range []error{err, openErr} {
+		require.ErrorIs(t, err, postgres.ErrForeignTable)
+		for name := range strings.FieldsSeq(names) {
+			require.ErrorContains(t, err, name)
+		}
+	}
+	assert.Equal(t, before, texts(t, pool, everything))
+}
+
+func TestForeignIndexes(t *testing.T) {
+	t.Parallel()
+	t.Run("are used if they are equivalent", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		mustExec(t, pool, tableWith(),
+			`CREATE INDEX theirs ON events (aggregate_type, aggregate_id, "timestamp", id)`,
+			`CREATE INDEX types ON events (event_type, "timestamp")`)
+		openAt(t, dsn, postgres.Config{})
+		assert.Equal(t, []string{"events_pkey", "theirs", "types", "watchdog_events_parent"}, indexes(t, dsn))
+	})
+	t.Run("are not used if they are not equivalent", func(t *testing.T) {
+		dsn := newDSN(t)
+		mustExec(t, hostPool(t, dsn), tableWith(),
+			`CREATE INDEX partial ON events (aggregate_type, aggregate_id, "timestamp") WHERE event_type = 'x'`,
+			`CREATE INDEX hashed ON events USING hash (event_type)`,
+			`CREATE INDEX ordered ON events (event_type COLLATE "POSIX")`,
+			`CREATE INDEX swapped ON events (aggregate_id, aggregate_type, "timestamp")`,
+			`CREATE INDEX computed ON events (lower(event_type))`)
+		openAt(t, dsn, postgres.Config{})
+		want := []string{
+			"computed", "events_pkey", "hashed", "ordered", "partial", "swapped",
+			"watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
+		}
+		assert.Equal(t, want, indexes(t, dsn))
+	})
+}
+
+func indexes(t *testing.T, dsn string) []string {
+	t.Helper()
+	all := texts(t, hostPool(t, dsn), `SELECT indexname FROM pg_indexes WHERE tablename = 'events'`)
+	slices.Sort(all)
 	return all
+}
+
+// tableWith returns a table with our columns and others.
+func tableWith(more ...string) string {
+	return "CREATE TABLE events (" + strings.Join(append([]string{
+		"id varchar(36) PRIMARY KEY", "aggregate_type text", "aggregate_id varchar(255)", "event_type text",
+		"payload json", `"timestamp" timestamptz`, "consensus_id text",
+	}, more...), ", ") + ")"
+}
+
+// shadows creates a schema with a function, an operator, a type, a collation and a table by the name of each in
+// pg_catalog that a statement could use. All of them fail.
+const shadows = `
+CREATE SCHEMA evil;
+DO $do$
+DECLARE one record;
+BEGIN
+	FOR one IN
+		SELECT p.proname, pg_get_function_identity_arguments(p.oid) AS arguments, p.prorettype::regtype::text AS result,
+			CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END AS setof
+		FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind IN ('f', 'a')
+			AND NOT p.prorettype::regtype::text = ANY (ARRAY['internal', 'trigger', 'event_trigger', 'cstring', 'record'])
+			AND NOT EXISTS (SELECT FROM unnest(p.proargtypes) AS a (type)
+				WHERE a.type::regtype::text IN ('internal', 'cstring', '"any"'))
+			AND p.proargmodes IS NULL
+	LOOP
+		BEGIN
+			EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS %s%s LANGUAGE plpgsql AS %L', one.proname,
+				replace(one.arguments, ' ORDER BY ', ', '), one.setof, one.result,
+				format('BEGIN RAISE EXCEPTION ''evil function %s''; END', one.proname));
+		EXCEPTION WHEN OTHERS THEN
+			NULL; -- a function with such types cannot be created
+		END;
+	END LOOP;
+	FOR one IN
+		SELECT o.oprname, l.typname AS l, r.typname AS r
+		FROM pg_operator o JOIN pg_type l ON l.oid = o.oprleft JOIN pg_type r ON r.oid = o.oprright
+		WHERE o.oprnamespace = 'pg_catalog'::regnamespace
+		UNION SELECT name, 'varchar', type
+		FROM unnest(ARRAY['=', '<>', '<', '<=', '>', '>=']) AS name, unnest(ARRAY['varchar', 'text']) AS type
+	LOOP
+		EXECUTE format('CREATE OR REPLACE FUNCTION evil.evil_operator(pg_catalog.%I, pg_catalog.%I) RETURNS boolean
+			LANGUAGE plpgsql AS %L', one.l, one.r, 'BEGIN RAISE EXCEPTION ''evil operator''; END');
+		EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = pg_catalog.%I, RIGHTARG = pg_catalog.%I,
+			FUNCTION = evil.evil_operator)', one.oprname, one.l, one.r);
+	END LOOP;
+	FOR one IN
+		SELECT typname FROM unnest(ARRAY['text', 'json', 'timestamptz', 'xid8', 'xid', 'int8', 'bool', 'name']) AS typname
+	LOOP
+		EXECUTE format('CREATE TYPE evil.%I AS ENUM ()', one.typname);
+	END LOOP;
+	FOR one IN
+		SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+	LOOP
+		EXECUTE format('CREATE TABLE evil.%I ()', one.relname);
+	END LOOP;
+END $do$;
+CREATE FUNCTION evil.unnest(text[]) RETURNS SETOF text LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil unnest'; END $$;
+CREATE FUNCTION evil.unnest(bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil unnest'; END $$;
+CREATE FUNCTION evil.pg_notify(text, varchar) RETURNS void LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil pg_notify'; END $$;
+CREATE COLLATION evil."C" (provider = icu, locale = 'und');
+`
+
+var database = regexp.MustCompile(`database test_\d+`)
+
+// A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
+func TestSearchPath(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("runs in the plain tests only: it takes long, and runs the same Go code as TestEvents and others")
+	}
+	t.Parallel()
+	dsn := server(t).DSN(server(t).Database(t)) // to drop so many functions takes longer than to create a database
+	mustExec(t, hostPool(t, dsn), shadows)
+	evil := dsn + "&search_path=evil,pg_catalog,public"
+	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")
+	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
+	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
+	t.Run("for each call", func(t *testing.T) {
+		calls, plain := tableCalls(s.Store), tableCalls(openAt(t, newDSN(t), postgres.Config{Outbox: true}))
+		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
+		names := slices.Sorted(maps.Keys(calls))
+		for _, name := range slices.Concat(names, names) { // the second time there are rows
+			if name != "Follow" { // it goes on until its context ends
+				assert.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
+			}
+		}
+	})
+	t.Run("for events", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	})
+	t.Run("for sessions", func(t *testing.T) {
+		racing.LongOnly(t)
+		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
+	})
+	t.Run("for shared limits", func(t *testing.T) {
+		racing.LongOnly(t)
+		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
+	})
+	t.Run("for its schema, in a host's table", func(t *testing.T) {
+		mustExec(t, s.pool, "CREATE SCHEMA host", "SET search_path = host; "+foreignTable+"; RESET search_path")
+		assert.NotNil(t, openSchema(t, evil, "host"))
+		assert.NotNil(t, openSchema(t, evil, "new"))
+	})
+	t.Run("and its schema is the first of the search_path", func(t *testing.T) {
+		first := openSchema(t, evil, "")
+		require.NoError(t, first.Append(t.Context(), numbered(1)))
+		assert.Equal(t, []string{"1"}, texts(t, s.pool, "SELECT count(*)::text FROM evil.events"))
+	})
+}
+
+// Tables in the schema of temporary ones would vanish with each connection of the store.
+func TestTemporarySearchPath(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	const says = "begins with pg_temp, whose tables vanish with their connection: " +
+		"name another schema first, or one in Config.Schema"
+	withPath := func(t *testing.T, path string) string {
+		t.Helper()
+		return newDSN(t) + "&search_path=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
+	}
+	for _, path := range []string{
+		"pg_temp", "pg_temp,public", " PG_Temp , public", `"pg_temp", public`,
+		"nosuch, pg_temp, public", `"$user",pg_temp,public`, `"no ""such, one",pg_temp,public`,
+	} {
+		t.Run("refused is "+path, func(t *testing.T) {
+			dsn := withPath(t, path)
+			for _, readOnly := range []bool{false, true} {
+				_, err := postgres.Open(t.Context(), dsn, postgres.Config{ReadOnly: readOnly})
+				require.ErrorContains(t, err, path+" "+says)
+			}
+			assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn), `SELECT count(*)::text FROM pg_class
+				WHERE relname LIKE 'watchdog%' OR relname = 'events'`), "nothing was created")
+		})
+	}
+	for _, path := range []string{
+		"public,pg_temp", `public, "pg_temp"`, "nosuch,public,pg_temp", `"PG_TEMP", public`, "pg_temporary, public",
+		`"a, pg_temp", public`, `"$user", public`,
+	} {
+		t.Run("used is "+path, func(t *testing.T) {
+			dsn := withPath(t, path)
+			require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
+			assert.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), "SELECT count(*)::text FROM public.events"))
+		})
+	}
+	for name, set := range map[string]string{
+		"the database's setting": "ALTER DATABASE %[1]s SET search_path = pg_temp, public",
+		"the role's setting":     "ALTER ROLE postgres IN DATABASE %[1]s SET search_path = 'pg_temp', public",
+	} {
+		t.Run("refused is "+name, func(t *testing.T) {
+			database := s.Database(t)
+			mustExec(t, hostPool(t, s.DSN(database)), fmt.Sprintf(set, database))
+			_, err := postgres.Open(t.Context(), s.DSN(database), postgres.Config{})
+			require.ErrorContains(t, err, says)
+		})
+	}
+	t.Run("with a schema of its own the store does not use the search_path", func(t *testing.T) {
+		dsn := withPath(t, "pg_temp,public")
+		require.NoError(t, openSchema(t, dsn, "own").Append(t.Context(), numbered(1)))
+		assert.Equal(t, []string{"event-1"}, read(t, openSchema(t, dsn, "own")))
+	})
+	t.Run("nor can that schema be a temporary one", func(t *testing.T) {
+		for _, schema := range []string{"pg_temp", "pg_temp_3"} {
+			_, err := postgres.Open(t.Context(), newDSN(t), postgres.Config{Schema: schema})
+			require.ErrorContains(t, err, "the schema name \""+schema+"\" is that of temporary tables")
+		}
+	})
+}
+
+func openSchema(t *testing.T, dsn, schema string) *postgres.Store {
+	t.Helper()
+	return openAt(t, dsn, postgres.Config{Schema: schema, Outbox: true})
 }

@@ -108,7 +108,6 @@ func scanSelected(row pgx.CollectableRow) (r selectedRow, err error) {
 	return r, err
 }
 
-// sortSelected returns the events of each selection, each once.
 func sortSelected(asked []watchdog.Selection, rows []selectedRow) [][]watchdog.Event {
 	selected := make([][]watchdog.Event, len(asked))
 	for i := range selected {

@@ -20,14 +20,7 @@ import (
 
 // What the columns of a row s of watchdog_sessions mean.
 const (
-	isLeased   = `(s.lease IS NOT NULL AND coalesce(s.leased {=} s.attempt, false))`
-	isQuiet    = `(s.quiet_since IS NOT NULL OR s.quiet_due IS NOT NULL)`
-	ofLease    = `CASE WHEN ` + isLeased + ` THEN s.lease END`
-	ofActivity = `CASE WHEN ` + isLeased + ` THEN s.activity END`
-	// ofThreshold is 0 for a row with an allowance: what stands beside it is for programs that know none.
-	ofThreshold = `CASE WHEN ` + ofAllowance + ` {>} 0 THEN 0 WHEN ` + isLeased + ` THEN coalesce(s.own_threshold, 0)
-		ELSE s.threshold END`
-	ofAllowance = `CASE WHEN ` + isLeased + ` AND s.allowed {=} s.attempt THEN coalesce(s.allowance, 0) ELSE 0 END`
+	isQuiet = `(s.quiet_since IS NOT NULL OR s.quiet_due IS NOT NULL)`
 
 	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
 	// that of a row which it names, and ofVouched that of any row. Written is NULL for a row that is not named. It is an
@@ -42,28 +35,25 @@ const (
 	ofSilence = `greatest(` + ofVouched + ` {-} s.activity, 0)`
 	isBehind  = written + ` IS NOT NULL`
 	// ofQuiet and fromLease are around them where the lease is to be looked up.
-	ofQuiet   = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (SELECT `
+	ofQuiet   = `CASE WHEN s.lease IS NOT NULL AND ` + isQuiet + ` THEN (SELECT `
 	fromLease = ` FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
 	// ofLastSign is the activity by the database's clock.
-	ofLastSign = `CASE WHEN ` + isLeased + ` AND s.activity IS NOT NULL THEN (
+	ofLastSign = `CASE WHEN s.lease IS NOT NULL AND s.activity IS NOT NULL THEN (
 		SELECT l.renewed_at {+} (
 			pg_catalog.floor((s.activity {-} l.clock) {/} 1000.0)::bigint {*} interval '1 microsecond')
 		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
 	// isNoted is whether the run has given no sign of life since it was warned, or its agents were stopped. noteSigns
 	// makes it so, in an UPDATE. Before that what was noted earlier is void, if it is.
-	isNoted = `coalesce(s.warned_attempt {=} s.attempt
-		AND coalesce(s.warned_lease, '') {=} coalesce(` + ofLease + `, '')
-		AND coalesce(s.warned_beat, -1) {=} coalesce(` + ofActivity + `, -1)
-		AND coalesce(s.warned_last_event, '-infinity') {=} coalesce(s.last_event_at, '-infinity'), false)`
-	noteSigns = ` warned_attempt = s.attempt, warned_lease = ` + ofLease + `, warned_beat = ` + ofActivity + `,
-		warned_last_event = s.last_event_at`
+	isNoted = `(coalesce(s.warned_lease, '') {=} coalesce(s.lease, '')
+		AND coalesce(s.warned_beat, -1) {=} coalesce(s.activity, -1)
+		AND coalesce(s.warned_last_event, '-infinity') {=} coalesce(s.last_event_at, '-infinity'))`
+	noteSigns = ` warned_lease = s.lease, warned_beat = s.activity, warned_last_event = s.last_event_at`
 	// isStopped is whether the agents of an active session were stopped, or a sweeper tried to. The column stop_failed is
 	// NULL before that.
 	isStopped = `(s.stop_failed IS NOT NULL AND ` + isNoted + `)`
 	// leaveLease takes a row out of its lease, in an UPDATE: its times are by the database's clock again.
-	leaveLease    = leaveLeaseBut + `, leased = NULL`
-	leaveLeaseBut = ` threshold = ` + ofThreshold + `, lease = NULL, own_threshold = NULL, activity = NULL,
-		quiet_since = NULL, quiet_due = NULL, allowance = NULL, allowed = NULL`
+	leaveLease    = leaveLeaseBut + `, lost = NULL`
+	leaveLeaseBut = ` lease = NULL, activity = NULL, quiet_since = NULL, quiet_due = NULL, allowance = NULL`
 )
 
 // sessionFields are the columns of a session s, as they are: [sessionRow] says what they mean. To make an expression of
@@ -74,36 +64,28 @@ const (
 
 	beforeSilence = ` s.run_id, s.parent, s.status, {send}(s.created_at),
 	{send}(s.last_event_at), s.threshold, {send}(s.started_at), s.host,
-	s.attempt, s.resumes, s.reason, s.readable, s.lease, s.leased, s.own_threshold, s.activity, `
+	s.attempt, s.resumes, s.reason, s.readable, s.lease, s.activity, `
 	beforeBehind = `, ` + isNoted + `, {send}(s.warned_at), s.claim,
 	{send}(s.ended_at), s.stop_failed, s.state::{text}, `
-	afterBehind = `, s.allowed, s.allowance, s.expired_lease, s.start_attempt, s.start_key, s.start_tries,
-	{send}(s.start_due) `
+	afterBehind = `, s.allowance, s.expired_lease, s.lost, s.start_key, s.start_tries, {send}(s.start_due) `
 )
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
 	runID, parent, status, host, reason, lease, claim, state, expired, startKey pgtype.Text
 	created, lastEvent, started, warned, ended, startDue                        instant
-	threshold, own, attempt, leased, resumes, activity, silence                 pgtype.Int8
-	allowed, allowance, startAttempt, startTries                                pgtype.Int8
-	readable, noted, stopFailed, behind                                         pgtype.Bool
+	threshold, attempt, resumes, activity, silence, allowance, startTries       pgtype.Int8
+	readable, noted, stopFailed, behind, lost                                   pgtype.Bool
 }
 
-// scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started, &r.host,
-		&r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.leased, &r.own, &r.activity, &r.silence, &r.noted,
-		&r.warned, &r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.allowed, &r.allowance, &r.expired,
-		&r.startAttempt, &r.startKey, &r.startTries, &r.startDue)
+		&r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.noted, &r.warned, &r.claim,
+		&r.ended, &r.stopFailed, &r.state, &r.behind, &r.allowance, &r.expired, &r.lost, &r.startKey, &r.startTries,
+		&r.startDue)
 }
 
 func (r *sessionRow) exists() bool { return r.runID.Valid }
-
-// ofAttempt reports whether a column names the row's attempt. What is noted beside such a column is of that one.
-func (r *sessionRow) ofAttempt(column pgtype.Int8) bool {
-	return column.Valid && column.Int64 == r.attempt.Int64
-}
 
 // Session parses the row. Its error wraps [session.ErrUnreadable].
 func (r *sessionRow) Session() (session.Session, error) {
@@ -115,12 +97,12 @@ func (r *sessionRow) Session() (session.Session, error) {
 		CreatedAt: r.created.Time, LastEventAt: r.lastEvent.Time, StartedAt: r.started.Time,
 		Threshold: time.Duration(r.threshold.Int64), Attempt: int(r.attempt.Int64), Resumes: int(r.resumes.Int64),
 		Reason: watchdog.StopReason(r.reason.String), Claim: r.claim.String,
-		Silence: time.Duration(r.silence.Int64), Behind: r.behind.Bool,
+		Lease: r.lease.String, Activity: time.Duration(r.activity.Int64), Silence: time.Duration(r.silence.Int64),
+		Behind: r.behind.Bool, Allowance: time.Duration(r.allowance.Int64),
+		Expired: storeflow.ReadExpired(r.expired.String),
 	}
-	if r.lease.Valid && r.ofAttempt(r.leased) {
-		r.addLease(&s)
-	} else { // a program that does not know the column can have put the row into another lease
-		s.Expired = session.ExpiredLease(storerows.ParseExpired(r.expired.String, s.Attempt))
+	if r.lease.Valid && !r.activity.Valid {
+		s.Activity = session.NoActivity
 	}
 	if r.noted.Bool {
 		s.WarnedAt = r.warned.Time
@@ -128,8 +110,7 @@ func (r *sessionRow) Session() (session.Session, error) {
 	if s.Status == session.Active {
 		s.Stopped = r.noted.Bool && r.stopFailed.Valid
 		s.StopFailed = s.Stopped && r.stopFailed.Bool
-		// It is no column of its own, so that every version which writes leases overwrites it: see leaveRows.
-		s.Lost = !r.lease.Valid && r.leased.Valid && r.leased.Int64 == -r.attempt.Int64
+		s.Lost = r.lost.Bool
 	} else {
 		r.addEnd(&s)
 	}
@@ -137,17 +118,6 @@ func (r *sessionRow) Session() (session.Session, error) {
 		s.State = json.RawMessage(r.state.String)
 	}
 	return s, nil
-}
-
-// addLease adds what a row says whose run has a lease. A threshold beside an allowance is for programs that know none.
-func (r *sessionRow) addLease(s *session.Session) {
-	s.Lease, s.Activity, s.Threshold = r.lease.String, session.NoActivity, time.Duration(r.own.Int64)
-	if r.activity.Valid {
-		s.Activity = time.Duration(r.activity.Int64)
-	}
-	if r.ofAttempt(r.allowed) && r.allowance.Int64 > 0 {
-		s.Allowance, s.Threshold = time.Duration(r.allowance.Int64), 0
-	}
 }
 
 // addEnd adds what a row says whose run has ended, the time as far as others can read it.
@@ -159,7 +129,7 @@ func (r *sessionRow) addEnd(s *session.Session) {
 		return
 	}
 	s.StopFailed = r.stopFailed.Bool
-	if r.ofAttempt(r.startAttempt) && r.startDue.Valid {
+	if r.startDue.Valid {
 		s.Start = session.WantedStart{
 			Key: r.startKey.String, Tries: int(r.startTries.Int64), Due: r.startDue.Time,
 		}
@@ -180,7 +150,6 @@ func (s *Store) Session(ctx context.Context, runID string) (session.Session, err
 	})
 }
 
-// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound].
 func (s *Store) sessionBy(ctx context.Context, which, statement string, arguments ...any) (session.Session, error) {
 	rows, err := query(ctx, s, scanSession, statement, arguments...)
 	switch {
@@ -197,7 +166,6 @@ func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
 	return r, err
 }
 
-// nullTime returns NULL for a zero time.
 func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -265,18 +233,14 @@ func listStatement(q session.ListQuery, last storerows.Place) (statement string,
 	if q.Host != "" {
 		add(`s.host {=} ?`, q.Host)
 	}
-	addReason(add, q.Reason)
-	return fmt.Sprintf(selectListed, strings.Join(conditions, " AND ")), arguments
-}
-
-func addReason(add func(condition string, values ...any), reason watchdog.StopReason) {
-	switch reason {
+	switch q.Reason {
 	case "":
 	case session.ReasonFailed:
 		add(hasFailed)
 	default:
-		add(`s.reason {=} ? AND NOT `+hasFailed, string(reason))
+		add(`s.reason {=} ? AND NOT `+hasFailed, string(q.Reason))
 	}
+	return fmt.Sprintf(selectListed, strings.Join(conditions, " AND ")), arguments
 }
 
 // The place of a row with an infinite time.

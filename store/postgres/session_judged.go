@@ -25,7 +25,7 @@ import (
 const (
 	asJudged = `s.run_id {=} $1 AND s.attempt {=} $2 AND s.status {=} 'active' AND s.readable
 			AND coalesce(s.last_event_at {=} $3::{time}, s.last_event_at IS NULL AND $3 IS NULL)
-			AND coalesce(` + ofLease + `, '') {=} $4::{text} AND ($7::bigint {<=} 0 OR (` + ofAllowance + `) {<} $7::bigint)
+			AND coalesce(s.lease, '') {=} $4::{text} AND ($7::bigint {<=} 0 OR coalesce(s.allowance, 0) {<} $7::bigint)
 			AND ($4::{text} {=} '' OR coalesce(s.activity, -1) {=} $5::bigint AND NOT EXISTS (
 				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::{text} AND (l.expired IS NOT NULL
 					OR $7::bigint {>} 0 AND ` + ofBehind + ` {-} s.activity {<} $7::bigint)))`
@@ -84,7 +84,7 @@ func cancelWith(outboxed string) string {
 		insertOrder + `)` + outboxed + `, done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $15, resumes = $16, stop_failed = $17,
 			claim = $6::{text}, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `,` + wantStart + `
+			ended_at = {now},` + leaveLease + `,` + wantStart + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended) RETURNING s.run_id
 	), noticed AS (` + noticeJudged + `)` + selectJudged + `, EXISTS (SELECT FROM done),
 		(SELECT pg_catalog.pg_notify($18::{text}, run_id) FROM done)::{text}`
@@ -189,7 +189,7 @@ const (
 	writeEnd = `WITH done AS (UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
 			state = coalesce($5::{text}::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + ` WHERE s.run_id {=} $1 RETURNING s.run_id
+			ended_at = {now},` + leaveLease + ` WHERE s.run_id {=} $1 RETURNING s.run_id
 	), noticed AS (` + insertLeaseEnds + `SELECT $6::{text}, run_id, $7::bigint FROM done
 		WHERE $6::{text} {<>} ''` + unlessTold + `)
 	SELECT pg_catalog.pg_notify($4::{text}, run_id)::{text} FROM done`
@@ -266,12 +266,10 @@ func inEndOrder(all []session.BatchedCancel) []int {
 
 const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
-	isToStart = `start_due IS NOT NULL AND status {=} 'cancelled' AND start_attempt {=} attempt`
-	// hasStart is whether a start of a session s is wanted.
-	hasStart = `s.status {=} 'cancelled' AND s.start_attempt {=} s.attempt AND s.start_due IS NOT NULL`
+	isToStart = `start_due IS NOT NULL AND status {=} 'cancelled'`
 	// wantStart writes in an UPDATE that a start is wanted, and claimed for $19 microseconds, or that none is.
 	wantStart = ` start_key = CASE WHEN $19::bigint {>} 0 THEN ($8::{text}[])[pg_catalog.cardinality($8::{text}[])] END,
-		start_attempt = CASE WHEN $19::bigint {>} 0 THEN s.attempt END, start_tries = CASE WHEN $19::bigint {>} 0 THEN 1 END,
+		start_tries = CASE WHEN $19::bigint {>} 0 THEN 1 END,
 		start_due = CASE WHEN $19::bigint {>} 0 THEN {now} {+} ($19::bigint {*} {microsecond}) END`
 )
 
@@ -294,9 +292,13 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Se
 	})
 }
 
+// putOffStart leaves no key where no start is to follow. It does not compare start_due with NULL, which would have the
+// planner look for the row in the index of that.
 const putOffStart = `UPDATE SCHEMA.watchdog_sessions AS s
-	SET start_due = CASE WHEN $5::bigint {>=} 0 THEN {now} {+} ($5::bigint {*} {microsecond}) END
-	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4 AND ` + hasStart
+	SET start_due = CASE WHEN $5::bigint {>=} 0 THEN {now} {+} ($5::bigint {*} {microsecond}) END,
+		start_key = CASE WHEN $5::bigint {>=} 0 THEN s.start_key END
+	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4
+		AND s.status {=} 'cancelled'`
 
 // PutOffStart implements [session.Starts], in one round trip.
 func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {

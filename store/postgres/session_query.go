@@ -60,7 +60,7 @@ const (
 					(extract(epoch FROM renewed_at) {*} 1000000)::bigint {-} (clock {/} 1000) AS zero
 				FROM SCHEMA.watchdog_leases WHERE expired IS NULL OFFSET 0
 			) AS l`
-	isLive = `s.status {=} 'active' AND s.readable AND ` + isLeased + ` AND s.created_at {<=} p.made_before`
+	isLive = `s.status {=} 'active' AND s.readable AND s.created_at {<=} p.made_before`
 
 	selectStalled = `
 	SELECT {send}(p.now), p.unreadable, found.place, session.*
@@ -88,8 +88,8 @@ const (
 			(SELECT s.quiet_due, 0::bigint, s.run_id, s.attempt, s.activity FROM SCHEMA.watchdog_sessions AS s
 			WHERE s.lease {=} l.id AND s.quiet_due {<} (` + vouchedFor + ` {+} 1000)
 				AND (s.quiet_due, s.run_id) {>} ((p.due_micros {-} l.zero) {*} 1000, p.after)
-				AND ` + ofVouched + ` {-} s.activity {>} CASE WHEN s.allowed {=} s.attempt
-					THEN greatest(s.allowance, p.nanoseconds) ELSE s.own_threshold END AND ` + isLive + `
+				AND ` + ofVouched + ` {-} s.activity {>} CASE WHEN s.allowance IS NULL
+					THEN s.threshold ELSE greatest(s.allowance, p.nanoseconds) END AND ` + isLive + `
 			ORDER BY s.quiet_due, s.run_id LIMIT p.most)
 		) AS s ORDER BY place, s.run_id LIMIT p.most)
 		LIMIT p.most {*} 3
@@ -158,7 +158,6 @@ func (r *stalledRow) Place() storerows.Place {
 	return place
 }
 
-// pageOf merges the parts.
 func pageOf(rows []*stalledRow, limit int) session.Page {
 	page := storeflow.StalledPage(rows[0].now.Time, found(rows), limit)
 	for _, runID := range rows[0].unreadable {

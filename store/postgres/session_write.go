@@ -24,26 +24,22 @@ const attachRow = `WITH living AS MATERIALIZED (
 		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE),
 	after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt,
-			last_event_at, lease, leased, own_threshold, state, allowance, allowed)
-		SELECT $1, $2, $3::bigint, $4::{time}, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
-			$6, greatest(1, $9::bigint), $7::bigint, $8::{text}::pg_catalog.json, $11::bigint,
-			CASE WHEN $11::bigint IS NOT NULL THEN greatest(1, $9::bigint) END
+			last_event_at, lease, state, allowance)
+		SELECT $1, $2, $3::bigint, $4::{time}, $5, 'active', now.at, greatest(1, $8::bigint), now.at,
+			$6, $7::{text}::pg_catalog.json, $10::bigint
 		FROM (SELECT {now} AS at, pg_catalog.count(*) FROM before) AS now WHERE EXISTS (SELECT FROM allowed)
 		ON CONFLICT (run_id) DO UPDATE SET
 			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
 			status = 'active', reason = '', last_event_at = excluded.last_event_at, lease = excluded.lease,
-			attempt = greatest(s.attempt {+} 1, $9::bigint),
-			leased = greatest(s.attempt {+} 1, $9::bigint), own_threshold = excluded.own_threshold, state = excluded.state,
-			activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL, stop_failed = NULL,
-			warned_at = NULL, warned_attempt = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
-			allowance = excluded.allowance,
-			allowed = CASE WHEN excluded.allowance IS NOT NULL THEN greatest(s.attempt {+} 1, $9::bigint) END,
-			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
-		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint) RETURNING *
+			attempt = greatest(s.attempt {+} 1, $8::bigint), state = excluded.state, allowance = excluded.allowance,
+			ended_at = NULL, activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL,
+			stop_failed = NULL, warned_at = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
+			expired_lease = NULL, lost = NULL, start_key = NULL, start_tries = NULL, start_due = NULL
+		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($8::bigint {=} 0 OR s.attempt {<} $8::bigint) RETURNING *
 	), noticed AS (` + insertLeaseEnds + `SELECT s.lease, s.run_id, s.attempt FROM before AS s
-		WHERE s.status {=} 'active' AND ` + isLeased + ` AND EXISTS (SELECT FROM after)` + unlessTold + `)
+		WHERE s.status {=} 'active' AND s.lease IS NOT NULL AND EXISTS (SELECT FROM after)` + unlessTold + `)
 	SELECT EXISTS (SELECT FROM allowed), CASE WHEN b.status {=} 'active' AND a.run_id IS NOT NULL
-		THEN pg_catalog.pg_notify($10::{text}, a.run_id)::{text} END, b.*, a.* FROM (VALUES (1)) AS one
+		THEN pg_catalog.pg_notify($9::{text}, a.run_id)::{text} END, b.*, a.* FROM (VALUES (1)) AS one
 	LEFT JOIN (SELECT` + sessionFields + `FROM before AS s) AS b ON true
 	LEFT JOIN (SELECT` + sessionFields + `FROM after AS s) AS a ON true`
 
@@ -95,10 +91,10 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 }
 
 func (s *Store) attachArguments(run session.Session) []any {
-	a := storeflow.AttemptOf(run)
+	lease, allowance := storeflow.LeaseOf(run)
 	return []any{
-		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease, a.Own,
-		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance}
+		run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host, lease,
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), allowance}
 }
 
 // A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
@@ -118,10 +114,10 @@ const (
 		SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
 		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f) AS skipped ON true`
 	// isLate is whether the row has a later activity, of a statement that overtook this one.
-	isLate    = isLeased + ` AND s.lease {=} $1::{text} AND coalesce(s.activity, -1) {>} f.activity`
+	isLate    = `s.lease {=} $1::{text} AND coalesce(s.activity, -1) {>} f.activity`
 	isQuieted = `f.quiet AND f.activity {>=} 0`
 	// ownSilence is how long the run may be silent by itself: its allowance, or the row's own threshold.
-	ownSilence = `CASE WHEN f.allowance {>} 0 THEN f.allowance ELSE ` + ofThreshold + ` END`
+	ownSilence = `CASE WHEN f.allowance {>} 0 THEN f.allowance ELSE s.threshold END`
 	// roundedUp is f.activity in whole microseconds, and roundedDue the sum of it and ownSilence.
 	roundedUp  = `(f.activity {+} 999) {/} 1000 {*} 1000`
 	roundedDue = `CASE WHEN (` + ownSilence + `) {<} (9223372036854774000 {-} f.activity)
@@ -130,15 +126,12 @@ const (
 	freshenRows = `WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::{text} AND expired IS NULL FOR KEY SHARE),
 	wanted AS MATERIALIZED (SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($2::{text}[], $3::bigint[], $4::bigint[], $5::boolean[], $6::{text}[], $7::bigint[], $8::bigint[])
-			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, allowance, threshold, place)
+		FROM unnest($2::{text}[], $3::bigint[], $4::bigint[], $5::boolean[], $6::{text}[], $7::bigint[])
+			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, allowance, place)
 		WHERE EXISTS (SELECT FROM living) ORDER BY run_id, attempt, activity DESC, place DESC),
 	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s SET
-			lease = $1::{text}, leased = s.attempt, expired_lease = NULL, threshold = ` + noLimit + `,
-			own_threshold = CASE WHEN ` + isLate + ` THEN s.own_threshold WHEN f.allowance {>} 0 THEN f.threshold
-				ELSE ` + ofThreshold + ` END,
+			lease = $1::{text}, expired_lease = NULL, lost = NULL,
 			allowance = CASE WHEN ` + isLate + ` THEN s.allowance WHEN f.allowance {>} 0 THEN f.allowance END,
-			allowed = CASE WHEN ` + isLate + ` THEN s.allowed WHEN f.allowance {>} 0 THEN s.attempt END,
 			activity = CASE WHEN ` + isLate + ` THEN s.activity WHEN f.activity {>=} 0 THEN f.activity END,
 			quiet_since = CASE WHEN ` + isLate + ` THEN s.quiet_since
 				WHEN ` + isQuieted + ` AND (` + ownSilence + `) {=} 0 THEN ` + roundedUp + ` END,
@@ -154,13 +147,10 @@ const (
 	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s
 		SET status = f.status, reason = f.reason, stop_failed = NULL, state = coalesce(f.state::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `, {now} {-} (f.age {*} {microsecond})),
-			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+			ended_at = {now},` + leaveLease + `
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + ` RETURNING s.run_id, s.attempt
 	) SELECT true` + selectSkipped
 )
-
-// noLimit is [watchdog.NoLimit].
-const noLimit = `9223372036854775807`
 
 // Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot
 // expire.
@@ -181,19 +171,19 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 func freshenArguments(lease string, fresh []session.Freshness) []any {
 	runIDs, attempts, activities := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
 	quiet, states := make([]bool, len(fresh)), make([]*string, len(fresh))
-	allowances, thresholds := make([]int64, len(fresh)), make([]int64, len(fresh))
+	allowances := make([]int64, len(fresh))
 	for i, f := range fresh {
 		runIDs[i], attempts[i], activities[i] = f.RunID, int64(f.Attempt), int64(f.Activity)
 		quiet[i], states[i] = f.Quiet, storeflow.NullJSON(f.State)
-		allowances[i], thresholds[i] = int64(f.Allowance), int64(f.Threshold)
+		allowances[i] = int64(f.Allowance)
 	}
-	return []any{lease, runIDs, attempts, activities, quiet, states, allowances, thresholds}
+	return []any{lease, runIDs, attempts, activities, quiet, states, allowances}
 }
 
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
 // ([session.Ending.Validate]), End writes nothing and returns the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	if err := storeflow.CheckEnds(ends); err != nil {
+	if err := storeflow.FirstInvalid(ends); err != nil {
 		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
@@ -232,7 +222,7 @@ type skippedRow struct {
 func writeRows[E any](
 	batch []E, runOf func(E) string, write func([]E) ([]skippedRow, error),
 ) (skipped session.Skipped, err error) {
-	skipped.Failed, err = storerows.WriteEach(batch, runOf, func(part []E) error {
+	skipped.Failed, err = storeflow.WriteEach(batch, runOf, func(part []E) error {
 		rows, err := write(part)
 		for _, r := range rows {
 			switch {

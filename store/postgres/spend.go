@@ -226,7 +226,6 @@ var (
 	LEFT JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name WHERE s.id {=} $1`
 )
 
-// numbered returns a parameter for each kind, from a number on.
 func numbered(from int) string {
 	var all []string
 	for i := range storeflow.SpendKinds {

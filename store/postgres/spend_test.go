@@ -1,24 +1,20 @@
 package postgres_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -30,110 +26,6 @@ func sliceOf(id string, least, limit int64) watchdog.Slice {
 	}
 }
 
-// Two processes of so many goroutines each take so many slices, and keep a request of every fourth. With the slices in
-// use together they reach the limit.
-const (
-	takers, eachTakes = 16, 40
-	togetherLimit     = 2*takers*eachTakes/4 + 10
-)
-
-// runSpender is a process that takes slices: until it is killed, or as long as it has to.
-func runSpender(job string) int {
-	var name, dsn string
-	var endless bool
-	if _, err := fmt.Sscan(job, &name, &endless, &dsn); err != nil {
-		return fail(err)
-	}
-	s, err := postgres.Open(context.Background(), dsn, postgres.Config{})
-	if err != nil {
-		return fail(err)
-	}
-	defer s.Close()
-	err = contract.AtOnce(takers, func(caller int) error {
-		for n := 0; endless || n < eachTakes; n++ {
-			id := fmt.Sprintf("%s-%d-%d", name, caller, n)
-			limit, keep := int64(togetherLimit), int64(n%4/3)
-			if endless {
-				limit = 1 << 20
-			}
-			if err := takeSome(s, id, limit, keep); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fail(err)
-	}
-	return 0
-}
-
-// takeSome takes a slice, if one fits, gives it back but for what it keeps, and prints that. It tries again what failed,
-// as a host does: the others may hold the scope for longer than a take waits.
-func takeSome(s *postgres.Store, id string, limit, keep int64) error {
-	var g watchdog.Grant
-	err := persist(func() (err error) {
-		g, err = s.Take(context.Background(), sliceOf(id, 1, limit))
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case g.Charged.Requests > limit:
-		return fmt.Errorf("%d requests are charged of %d", g.Charged.Requests, limit)
-	case !g.Fits:
-		return nil
-	}
-	err = persist(func() error {
-		return s.Return(context.Background(), id, watchdog.Totals{Requests: g.Granted.Requests - keep})
-	})
-	if err == nil {
-		fmt.Println(id, keep)
-	}
-	return err
-}
-
-func persist(call func() error) (err error) {
-	for range 20 {
-		if err = call(); err == nil || errors.Is(err, watchdog.ErrInvalid) {
-			return err
-		}
-	}
-	return err
-}
-
-func spender(t *testing.T, name string, endless bool, dsn string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=spend %s %v %s", childVariable, name, endless, dsn))
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// spendUntil runs a process until it has printed so many slices, or ends, and notes what it kept.
-func spendUntil(t *testing.T, cmd *exec.Cmd, last int, note func(id string, requests int64)) {
-	t.Helper()
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(output)
-	for n := 1; lines.Scan(); n++ {
-		var id string
-		var requests int64
-		_, err := fmt.Sscan(lines.Text(), &id, &requests)
-		assert.NoError(t, err, lines.Text())
-		if note(id, requests); n == last {
-			assert.NoError(t, cmd.Process.Kill())
-		}
-	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); last > 0 {
-		assert.ErrorAs(t, err, &exit)
-	} else {
-		assert.NoError(t, err)
-	}
-}
-
 // assertSums checks that a window is charged with what its slices have, and returns that.
 func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
@@ -142,55 +34,6 @@ func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 	require.Len(t, sums, 2)
 	assert.Equal(t, sums[0], sums[1], "the window, and its slices")
 	return sums[0]
-}
-
-// What a process was granted is charged after SIGKILL, each slice once and whole.
-func TestSpendAfterKill(t *testing.T) {
-	t.Parallel()
-	const rounds = 8
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	kept := map[string]int64{}
-	for round := range rounds {
-		cmd := spender(t, fmt.Sprint(round), true, dsn)
-		spendUntil(t, cmd, 1+rand.IntN(60), func(id string, requests int64) { kept[id] = requests })
-		ended := func() bool { // a statement of the killed process may still run
-			return len(texts(t, pool, `SELECT pid::text FROM pg_stat_activity
-				WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`)) == 0
-		}
-		require.Eventually(t, ended, time.Minute, 10*time.Millisecond)
-		for id, requests := range kept {
-			row := texts(t, pool, "SELECT (granted_requests - returned_requests)::text FROM watchdog_slices WHERE id = $1", id)
-			require.Equal(t, []string{fmt.Sprint(requests)}, row, "slice %s", id)
-		}
-		assertSums(t, pool)
-	}
-	for id := range kept { // an answer that was lost
-		g, err := s.Take(t.Context(), sliceOf(id, 3, 1<<20))
-		require.NoError(t, err)
-		require.True(t, g.Fits)
-	}
-	assertSums(t, pool)
-	t.Logf("%d slices in %d rounds", len(kept), rounds)
-}
-
-// Several processes never exceed the limit of a scope, and nothing that they take is lost.
-func TestSpendOfProcesses(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	openAt(t, dsn, postgres.Config{})
-	var all sync.WaitGroup
-	var kept atomic.Int64
-	for _, name := range []string{"a", "b"} {
-		all.Go(func() {
-			mine := int64(0)
-			spendUntil(t, spender(t, name, false, dsn), 0, func(_ string, requests int64) { mine += requests })
-			assert.Positive(t, mine)
-			kept.Add(mine)
-		})
-	}
-	all.Wait()
-	assert.Equal(t, fmt.Sprint(kept.Load()), assertSums(t, hostPool(t, dsn)))
 }
 
 // A take of a scope that another transaction holds fails in time, charges nothing, and can be made again.
@@ -325,4 +168,49 @@ func TestSliceHasItsProcess(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
 		texts(t, hostPool(t, dsn), "SELECT host || ' ' || pid FROM watchdog_slices"))
+}
+
+// beforeStatements calls funcs once, each before the first statement that has a text.
+type beforeStatements map[string]func()
+
+func (b beforeStatements) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
+) context.Context {
+	for text, do := range b {
+		if strings.Contains(q.SQL, text) {
+			delete(b, text)
+			do()
+		}
+	}
+	return ctx
+}
+
+func (beforeStatements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A slice is returned by who had no answer to the take, while that is still under way: between the statement that locks
+// and the one that reads. What others take meanwhile stays charged.
+func TestReturnMeetsTake(t *testing.T) {
+	dsn := newDSN(t)
+	other := openAt(t, dsn, postgres.Config{})
+	take := func(id string, requests int64, patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := other.Take(ctx, sliceOf(id, requests, 100))
+		return err
+	}
+	require.NoError(t, take("slice-1", 1, time.Minute), "the window is there")
+	var late error
+	s := newStore(t, hostPool(t, dsn, func(c *pgxpool.Config) {
+		// So each statement is sent by itself.
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+		c.ConnConfig.Tracer = beforeStatements{
+			"s.returned_at IS NOT NULL": func() { require.NoError(t, take("slice-2", 10, time.Minute)) },
+			"returned_at = ":            func() { late = take("slice-3", 20, time.Second/5) },
+		}
+	}))
+	require.NoError(t, s.Return(t.Context(), "slice-2", watchdog.Totals{Requests: 4}))
+	require.Error(t, late, "the scope is not locked while it is changed")
+	g, err := other.Take(t.Context(), sliceOf("slice-4", 1, 100))
+	require.NoError(t, err)
+	assert.Equal(t, int64(1+10-4+1), g.Charged.Requests)
 }

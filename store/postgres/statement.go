@@ -138,7 +138,6 @@ func (s *Store) inOneTrip(conn *pgx.Conn, steps []step) bool {
 	return !slices.ContainsFunc(steps, isNew)
 }
 
-// preparedBy returns the statements that a connection has prepared.
 func preparedBy(conn *pgx.Conn) map[string]bool {
 	const key = "watchdog prepared statements"
 	prepared, _ := conn.PgConn().CustomData()[key].(map[string]bool)
@@ -156,7 +155,6 @@ type transaction struct {
 	undone bool // it is rolled back, although nothing failed
 }
 
-// inTransaction is transaction in a connection of the pool.
 func (s *Store) inTransaction(ctx context.Context, call func(*transaction) error) error {
 	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.transaction(ctx, conn, call) })
 }
@@ -209,7 +207,6 @@ func (t *transaction) sendEach(steps []step) error {
 	return nil
 }
 
-// rowsOf reads the rows of a query that runs once, without a name.
 func rowsOf[T any](t *transaction, scan pgx.RowToFunc[T], statement string, arguments ...any) ([]T, error) {
 	rows, _ := t.Query(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...) // rows have the error
 	return pgx.CollectRows(rows, scan)
@@ -220,7 +217,6 @@ func (s *Store) unprepared(arguments []any) []any {
 	return append([]any{pgx.QueryExecModeExec}, arguments...)
 }
 
-// onConn runs a call in a connection of the pool.
 func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
 	conn, release, err := s.acquire(ctx)
 	if err != nil {
@@ -242,7 +238,6 @@ func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text str
 	return all, err
 }
 
-// queryRow returns the only row of a statement that has one.
 func queryRow[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text string, arguments ...any) (T, error) {
 	all, err := query(ctx, s, scan, text, arguments...)
 	if len(all) == 0 {
@@ -254,7 +249,6 @@ func queryRow[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text 
 // A caller runs a call and wraps its error: do, write or ofOutbox.
 type caller func(ctx context.Context, doing string, call func(context.Context) error) error
 
-// ask is query for a call of its own.
 func ask[T any](
 	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
@@ -276,7 +270,6 @@ func answer[T any](ctx context.Context, by caller, doing string, call func(conte
 	return result, err
 }
 
-// exec returns how many rows a statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
 	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
 	return rows, err
@@ -306,7 +299,6 @@ func appendText[T ~string | ~[]byte](a array, text T) array {
 
 func (a array) null() array { return append(a.next(), "NULL"...) }
 
-// textOrNull appends NULL for an empty text.
 func (a array) textOrNull(text string) array {
 	if text == "" {
 		return a.null()

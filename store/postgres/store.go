@@ -55,7 +55,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// write is do for a call that writes.
 func (s *Store) write(ctx context.Context, doing string, call func(context.Context) error) error {
 	if s.readOnly {
 		return s.wrapError(ctx, doing, ErrReadOnly)

@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -65,7 +69,7 @@ func TestSessions(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			if name == opened {
-				longOnly(t) // it runs the same statements as the host's, and most other tests do, too
+				racing.LongOnly(t) // it runs the same statements as the host's, and most other tests do, too
 			}
 			t.Parallel()
 			s := open(t)
@@ -113,13 +117,13 @@ func TestTransactionPooler(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of shared limits", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })
@@ -253,4 +257,156 @@ func TestInvalidArguments(t *testing.T) {
 	require.ErrorContains(t, err, "nonsense")
 	_, err = s.History(ctx, session.HistoryQuery{By: "weather"})
 	require.ErrorContains(t, err, "weather")
+}
+
+// A putter is a store with a pool of another program, which writes to the store's tables directly.
+type putter struct {
+	*postgres.Store
+	pool *pgxpool.Pool
+}
+
+const putRow = `
+	INSERT INTO watchdog_sessions
+		(run_id, parent, status, created_at, last_event_at, threshold, started_at, host, attempt, resumes, reason)
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bigint[],
+		$7::timestamptz[], $8::text[], $9::bigint[], $10::bigint[], $11::text[])
+	ON CONFLICT (run_id) DO UPDATE SET
+		status = excluded.status, created_at = excluded.created_at, last_event_at = excluded.last_event_at,
+		threshold = excluded.threshold, attempt = excluded.attempt, parent = excluded.parent,
+		resumes = excluded.resumes, reason = excluded.reason`
+
+func (p putter) Put(ctx context.Context, rows ...session.Session) error {
+	var runIDs, parents, statuses, hosts, reasons []string
+	var created, started []time.Time
+	var last []*time.Time
+	var thresholds, attempts, resumes []int64
+	for _, s := range rows {
+		runIDs, parents = append(runIDs, s.RunID), append(parents, s.Parent)
+		statuses, thresholds = append(statuses, string(s.Status)), append(thresholds, int64(s.Threshold))
+		hosts, reasons = append(hosts, s.Host), append(reasons, string(s.Reason))
+		created, started = append(created, s.CreatedAt), append(started, s.StartedAt)
+		attempts, resumes = append(attempts, int64(s.Attempt)), append(resumes, int64(s.Resumes))
+		if s.LastEventAt.IsZero() {
+			last = append(last, nil)
+		} else {
+			last = append(last, &s.LastEventAt)
+		}
+	}
+	_, err := p.pool.Exec(ctx, putRow,
+		runIDs, parents, statuses, created, last, thresholds, started, hosts, attempts, resumes, reasons)
+	return err
+}
+
+func (p putter) Spoil(ctx context.Context, runID string) error {
+	_, err := p.pool.Exec(ctx, `UPDATE watchdog_sessions SET last_event_at = 'infinity' WHERE run_id = $1`, runID)
+	return err
+}
+
+// emptyTables deletes all rows. A table of more than a few pages is made anew: nothing vacuums it, and each later look
+// would pass over all the rows that it once had.
+const emptyTables = `DO $$
+	DECLARE one text;
+	BEGIN
+		FOREACH one IN ARRAY ARRAY['events', 'watchdog_sessions', 'watchdog_leases', 'watchdog_lease_ends', 'watchdog_spend',
+			'watchdog_slices', 'watchdog_outbox']
+		LOOP
+			EXECUTE CASE WHEN pg_relation_size(one) > 65536 THEN 'TRUNCATE ' ELSE 'DELETE FROM ' END || one;
+		END LOOP;
+	END $$`
+
+// emptied returns the store after it deleted all rows, for the next rule. Creating new tables takes longer than most
+// rules.
+func (p putter) emptied(tb testing.TB) putter {
+	tb.Helper()
+	mustExec(tb, p.pool, emptyTables)
+	return p
+}
+
+// Close does nothing, because the next rule uses the store again. The store is closed when the test ends.
+func (p putter) Close() error { return nil }
+
+// hurried returns a putter whose store polls often while it is followed.
+func hurried(s *postgres.Store, pool *pgxpool.Pool) putter {
+	s.SetFollowPause(10 * time.Millisecond)
+	return putter{s, pool}
+}
+
+// newPutter opens a store, and a pool with direct connections to its database.
+func newPutter(tb testing.TB, dsn, direct string) putter {
+	tb.Helper()
+	return newPutterWith(tb, dsn, direct, postgres.Config{})
+}
+
+func newPutterWith(tb testing.TB, dsn, direct string, cfg postgres.Config) putter {
+	tb.Helper()
+	return hurried(openAt(tb, dsn, cfg), hostPool(tb, direct))
+}
+
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	for name, open := range setups {
+		t.Run(name, func(t *testing.T) { findsLayers(t, open(t)) })
+	}
+	t.Run("without the index", func(t *testing.T) {
+		s := setups[opened](t)
+		mustExec(t, s.pool, "DROP INDEX watchdog_events_parent")
+		findsLayers(t, s)
+	})
+}
+
+func findsLayers(t *testing.T, s putter) {
+	t.Helper()
+	long := strings.Repeat("ü", 255)
+	var events []watchdog.Event
+	for i, payload := range []string{
+		`{"parent":"run"}`, `{"a":1, "parent" : "run"}`, `{"parent":"r\u0075n"}`, `{"parent":"run","a":"\u0000\ud800"}`,
+		`{"parent":"other","parent":"run"}`, `{"parent":"ru\/n"}`, `{"parent":5}`, `{"parent":null}`, `{"parent":["run"]}`,
+		`{"a":{"parent":"run"}}`, `{"Parent":"run"}`, `{"a":"\"parent\":\"run\""}`, `{"parent":"run\u0000"}`, `{"parent":""}`,
+		`{"parent":"` + long + `"}`, `{"parent":"` + long + `x"}`, `{"parent":"` + strings.Repeat(long, 100) + `"}`,
+		`{"parent":"\\u"}`, `{"parent":"run/a"}`, `{"parent":"%"}`,
+	} {
+		e := numbered(int64(i))
+		e.AggregateID, e.Payload = fmt.Sprintf("layer-%02d", i), []byte(payload)
+		events = append(events, e)
+	}
+	again, theirs := events[0], events[0]
+	again.ID, theirs.ID, theirs.AggregateType, theirs.AggregateID = "again", "theirs", "theirs", "theirs"
+	require.NoError(t, s.Append(t.Context(), append(events, again, theirs)...))
+	for parent, want := range map[string]string{
+		"run": "00 01 02 03 04", "ru/n": "05", "5": "", "": "", long: "14", long + "x": "15", `\u`: "17",
+		"run/a": "18", "%": "19", "missing": "", "other": "", strings.Repeat(long, 100): "16",
+	} {
+		layers, err := s.Layers(t.Context(), parent)
+		require.NoError(t, err, parent)
+		assert.Equal(t, want, strings.ReplaceAll(strings.Join(layers, " "), "layer-", ""), "the layers of %.20s", parent)
+	}
+}
+
+// TestNarrowIDs protects a host whose events table has room for UUIDs only: it learns at the start that layers do not
+// fit, and not from the first that is lost.
+func TestNarrowIDs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind   string
+		warned bool
+	}{
+		"of 36 characters":             {"varchar(36)", true},
+		"of one character too few":     {"varchar(254)", true},
+		"as long as ours":              {"varchar(255)", false},
+		"of any length":                {"varchar", false},
+		"of any length, in their text": {"text", false},
+	} {
+		t.Run("a column "+name, func(t *testing.T) {
+			dsn := newDSN(t)
+			pool := hostPool(t, dsn)
+			mustExec(t, pool, strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id "+test.kind, 1))
+			var log bytes.Buffer
+			s := openAt(t, dsn, postgres.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			assert.Equal(t, test.warned, strings.Contains(log.String(), "too short for layers"), log.String())
+			if test.warned {
+				assert.Contains(t, log.String(), "TYPE varchar(255)")
+			}
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // eventTypes are the types that keep our values as they are. Rejected: jsonb, which cannot hold every JSON text and
@@ -25,7 +25,7 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
+func (t *transaction) Events() (exists bool, columns []storeflow.EventColumn, err error) {
 	var kind string
 	err = t.Value(`SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
@@ -41,8 +41,8 @@ func (t *transaction) Events() (exists bool, columns []storerows.Column, err err
 }
 
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
-func (t *transaction) columns(table string) ([]storerows.Column, error) {
-	return rowsOf(t, func(row pgx.CollectableRow) (c storerows.Column, err error) {
+func (t *transaction) columns(table string) ([]storeflow.EventColumn, error) {
+	return rowsOf(t, func(row pgx.CollectableRow) (c storeflow.EventColumn, err error) {
 		var kind string
 		var nondeterministic bool
 		err = row.Scan(&c.Name, &kind, &c.NotNull, &c.HasDefault, &c.Generated, &nondeterministic)
@@ -78,8 +78,8 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
-func (t *transaction) Indexes() ([]storerows.Index, error) {
-	return rowsOf(t, func(row pgx.CollectableRow) (i storerows.Index, err error) {
+func (t *transaction) Indexes() ([]storeflow.EventIndex, error) {
+	return rowsOf(t, func(row pgx.CollectableRow) (i storeflow.EventIndex, err error) {
 		err = row.Scan(&i.Unique, &i.Columns)
 		return i, err
 	}, `SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(

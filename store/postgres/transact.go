@@ -131,7 +131,6 @@ func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err
 	return rows, err
 }
 
-// scanWhole reads the aggregate and eventFields.
 func scanWhole(row pgx.CollectableRow) (watchdog.Event, error) {
 	var kind, id string
 	e, err := scanEventInto(row, &kind, &id)

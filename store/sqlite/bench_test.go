@@ -32,21 +32,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads a run's ten events.
-func BenchmarkRead(b *testing.B) {
-	s := openNew(b)
-	for n := range int64(10) {
-		if err := s.Append(b.Context(), numbered(n)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		if events, err := s.Read(b.Context(), watchdog.AggregateType, "run-1"); err != nil || len(events) != 10 {
-			b.Fatal(len(events), err)
-		}
-	}
-}
-
 // eachWriter divides b.N calls among the writers.
 func eachWriter(b *testing.B, writers int, call func(n int64) error) {
 	b.Helper()

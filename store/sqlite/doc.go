@@ -46,22 +46,19 @@
 //
 // and these, each of which may be NULL:
 //
-//	lease TEXT, leased INTEGER, activity INTEGER, quiet_since INTEGER, quiet_due INTEGER, own_threshold INTEGER,
-//	allowance INTEGER, allowed INTEGER, state TEXT, claim TEXT, claimed_until TEXT, warned_at TEXT,
-//	warned_attempt INTEGER, warned_lease TEXT, warned_beat INTEGER, warned_last_event TEXT, stop_failed INTEGER
+//	lease TEXT, activity INTEGER, quiet_since INTEGER, quiet_due INTEGER, allowance INTEGER, state TEXT, claim TEXT,
+//	claimed_until TEXT, warned_at TEXT, warned_lease TEXT, warned_beat INTEGER, warned_last_event TEXT,
+//	stop_failed INTEGER, expired_lease TEXT, lost INTEGER, start_key TEXT, start_tries INTEGER, start_due INTEGER
 //
 // Times have the form of an event's timestamp; a row with a time in another form is unreadable. The threshold is in
 // nanoseconds, and 0 means the sweeper's. The query for stalled sessions uses generated columns and partial indexes, so
 // it does not read the active rows. The clock is the machine's, read through SQLite in milliseconds; ages count to the
-// microsecond. The column ended grows with each end and each takeover: it is the mark of [Store.Ended]. SQLite cannot
-// notify other processes, so a keeper learns of a cancel by polling.
+// microsecond. The column ended is when the run was noted as ended, in microseconds since 1970. SQLite cannot notify
+// other processes, so a keeper learns of a cancel by polling: see [Store.Ended].
 //
-// Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
-// its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is
-// the largest number, so that such a program never finds the row stalled, and own_threshold is the session's, or stands
-// for the allowance in programs that know none. Signs of life of a busy run change no index. A trigger has every
-// program fail that deletes a lease which active sessions name: nobody would find out any more whether their process is
-// dead.
+// Leases are rows of a table named watchdog_leases, which the column lease names. Signs of life of a busy run change no
+// index. A trigger has every program fail that deletes a lease which active sessions name: nobody would find out any
+// more whether their process is dead.
 //
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
@@ -72,8 +69,8 @@
 //	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
 //	event_type VARCHAR(200), created_at TEXT, due_at TEXT, tries INTEGER
 //
-// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: programs of an
-// earlier version may put an end twice whose event was deleted meanwhile. Rows of one ID are finished together.
+// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: an end is there twice
+// whose event was deleted and stored again meanwhile. Rows of one ID are finished together.
 //
 // # Shared limits
 //

@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 var (
 	// ErrClosed says that the [Store] was closed. Every call of a closed one wraps it.
-	ErrClosed = storerows.ErrClosed
+	ErrClosed = storeflow.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
-	ErrNewerSchema = storerows.ErrNewerSchema
+	ErrNewerSchema = storeflow.ErrNewerSchema
 	// ErrReadOnly says that the [Store] is of [OpenReadOnly]. Every call that writes wraps it, and changes nothing.
-	ErrReadOnly = storerows.ErrReadOnly
+	ErrReadOnly = storeflow.ErrReadOnly
 	// ErrFileGone says that the file of the [Store] was deleted, moved or replaced while the store had it open. The store
 	// looks after a commit, once a second at most, and when it is closed. Every call wraps it from then on, those that
 	// read and Close as well: what was stored since the last look that was good, whose time the error has, may be in no
@@ -70,7 +69,7 @@ func (s *Store) wrapError(doing string, err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return storerows.WrapError(doing, s.file, err, s.adviceFor(err))
+	return storeflow.WrapError(doing, s.file, err, s.adviceFor(err))
 }
 
 // isBusy reports whether the same call may succeed when others release their locks.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Append implements [watchdog.EventStore]. It returns when the events are durable, or when ctx is done. In that case
@@ -41,7 +41,7 @@ type row [7]string
 
 // encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
 func encode(events []watchdog.Event) ([]row, error) {
-	if err := storerows.Validate(events); err != nil {
+	if err := storeflow.Validate(events); err != nil {
 		return nil, err
 	}
 	rows := make([]row, len(events))
@@ -55,7 +55,6 @@ func encode(events []watchdog.Event) ([]row, error) {
 // An eventRow is a row of eventColumns, in which another program may have written anything.
 type eventRow struct{ id, kind, payload, timestamp, consensus sql.NullString }
 
-// scan reads the columns before eventColumns into the values, and eventColumns.
 func (r *eventRow) scan(rows *sql.Rows, before ...any) error {
 	if err := rows.Scan(append(before, &r.id, &r.kind, &r.payload, &r.timestamp, &r.consensus)...); err != nil {
 		return fmt.Errorf("read a row: %w", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,30 +163,6 @@ func TestFileIsGoneForEach(t *testing.T) {
 	})
 }
 
-// Calls of many goroutines all learn of it.
-func TestFileIsGoneForMany(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		file := newFile(t)
-		s, err := sqlite.Open(t.Context(), file)
-		require.NoError(t, err)
-		var all sync.WaitGroup
-		for n := range int64(8) {
-			all.Go(func() {
-				for err := error(nil); !errors.Is(err, sqlite.ErrFileGone); time.Sleep(100 * time.Millisecond) {
-					if err = s.Append(t.Context(), numbered(n)); n%2 == 0 {
-						_, err = s.Read(t.Context(), watchdog.AggregateType, "run-1")
-					}
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		remove(t, file)
-		all.Wait() // 2.1 seconds at most, or for ever
-		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
-	})
-}
-
 // The path is looked at once a second at most. Commits after the last look are checked when the store is closed.
 func TestFileIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
@@ -208,22 +183,6 @@ func TestFileIsLookedAtSeldom(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		remove(t, file)
 		assert.NoError(t, s.Close(), "all that was stored was in the file")
-	})
-}
-
-// A write of one statement has no transaction around it, and is looked after all the same.
-func TestFileIsGoneFromUnderALease(t *testing.T) {
-	t.Parallel()
-	inFolder(t, func(t *testing.T, file string) {
-		s, err := sqlite.Open(t.Context(), file)
-		require.NoError(t, err)
-		l := session.Lease{ID: "lease", Host: "host", Promise: time.Second, Beat: 1}
-		require.NoError(t, s.BeginLease(t.Context(), l))
-		remove(t, file)
-		time.Sleep(time.Second)
-		l.Beat++
-		isGone(t, s.RenewLease(t.Context(), l), "renew lease lease", file, "nothing is there")
-		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -29,7 +28,7 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 }
 
 const renewLease = `UPDATE main.watchdog_leases
-	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(coalesce(covered, 0), ?5),
+	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(covered, ?5),
 		behind = CASE WHEN ?5 > 0 THEN ?6 ELSE behind END, renewed_at = ` + databaseTime + `
 	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
 
@@ -46,7 +45,6 @@ func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
 
-// living fails if the lease does not live.
 func (t *transaction) living(id string) {
 	var expired bool
 	if !t.look(selectExpired, []any{id}, &expired, new(int64)) || expired {
@@ -59,7 +57,7 @@ const (
 	observeLeases = `
 	UPDATE main.watchdog_leases SET looks = looks + 1 WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
 
-	selectLeases = `SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'),
+	selectLeases = `SELECT id, host, promise, beat, clock, vouched, covered, coalesce(behind, 'null'),
 		renewed_at, expired IS NOT NULL FROM main.watchdog_leases ORDER BY id`
 )
 
@@ -96,19 +94,17 @@ const (
 	selectLeased = `SELECT run_id` + ofLease + ` ORDER BY run_id LIMIT ?2`
 	countLeased  = `SELECT count(*)` + ofLease
 	// leftAt is the last activity by the database's clock, as it was when the lease was renewed.
-	leftAt = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL THEN (
+	leftAt = `CASE WHEN lease IS NOT NULL AND activity IS NOT NULL THEN (
 			SELECT strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06d', at % 1000000)
 			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
 	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
-	leave    = leaveBut + `, leased = NULL`
+	leave    = leaveBut + `, lost = NULL`
 	leaveBut = `last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
-		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
-		quiet_due = NULL, allowance = NULL, allowed = NULL`
+		lease = NULL, activity = NULL, quiet_since = NULL, quiet_due = NULL, allowance = NULL`
 	// leaveRows makes rows lost if ?4 says so, and notes in them which lease expired, ?5. The + keeps SQLite from using an
 	// index of the status: it would prefer one to the primary key.
-	leaveRows = `UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
-		expired_lease = attempt || ' ' || ?5
-	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
+	leaveRows = `UPDATE main.watchdog_sessions SET ` + leaveBut + `, lost = nullif(?4, 0), expired_lease = ?5
+	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND +status = 'active'`
 )
 
 // ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
@@ -119,9 +115,9 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 	if err != nil || len(e.runIDs) == 0 {
 		return e.expired, e.left, lockedError(err)
 	}
-	kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
+	kept := storeflow.ExpiredText(l)
 	itself := func(runID string) string { return runID }
-	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
+	_, err = storeflow.WriteEach(e.runIDs, itself, func(part []string) (err error) {
 		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
 		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int) {
 			t.do(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept)

@@ -52,60 +52,6 @@ func rowOf(tb testing.TB, s *sqlite.Store, runID string) session.Session {
 	return row
 }
 
-// The statements of the version before, which knows nothing of leases.
-const (
-	oldAttach = `INSERT INTO main.watchdog_sessions
-		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt)
-		VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, 1)
-		ON CONFLICT (run_id) DO UPDATE SET parent = ?2, threshold = ?3, started_at = ?4, host = ?5,
-			status = 'active', reason = '', last_event_at = ?6, attempt = attempt + 1`
-	oldStalled = `SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_silent
-		WHERE status = 'active' AND threshold = 0 AND silent < 1e18
-		UNION ALL SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_due
-		WHERE status = 'active' AND threshold > 0 AND due < (CAST(strftime('%s', 'now') AS INTEGER) + 86400) * 1000000`
-)
-
-func TestVersionBefore(t *testing.T) {
-	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
-	l := beginLease(t, s, "lease-1")
-	for _, threshold := range []time.Duration{0, time.Minute, watchdog.NoLimit} {
-		run := attach(t, s, fmt.Sprint("run-", threshold), l.ID, threshold)
-		require.Equal(t, threshold, run.Threshold)
-	}
-	t.Run("never finds a session of a lease stalled", func(t *testing.T) {
-		assert.Empty(t, queryAll(t, db, oldStalled))
-	})
-	t.Run("takes a run out of its lease by attaching it", func(t *testing.T) {
-		freshen(t, s, l.ID, session.Freshness{RunID: "run-1m0s", Activity: time.Second, Quiet: true})
-		_, err := db.ExecContext(t.Context(), oldAttach,
-			"run-1m0s", "", int64(time.Hour), sqlite.FormatTime(noon), "old", sqlite.FormatTime(noon))
-		require.NoError(t, err)
-		row := rowOf(t, s, "run-1m0s")
-		assert.Equal(t, session.Session{
-			RunID: "run-1m0s", Status: session.Active, CreatedAt: row.CreatedAt, LastEventAt: noon, StartedAt: noon,
-			Threshold: time.Hour, Host: "old", Attempt: 2,
-		}, row)
-		assert.Equal(t, []string{"run-1m0s"}, queryAll(t, db, oldStalled))
-		named, err := s.LeaseSessions(t.Context(), l.ID)
-		require.NoError(t, err)
-		assert.Len(t, named, 2)
-		skipped, err := s.Freshen(t.Context(), l.ID, []session.Freshness{{RunID: "run-1m0s", Attempt: 1}})
-		require.NoError(t, err)
-		assert.Equal(t, []string{"run-1m0s"}, skipped.Gone)
-	})
-	t.Run("finds a session again whose lease has expired", func(t *testing.T) {
-		expired, left, err := s.ExpireLease(t.Context(), l)
-		require.NoError(t, err)
-		assert.True(t, expired)
-		assert.Zero(t, left)
-		assert.Equal(t, []string{"run-0s", "run-1m0s"}, queryAll(t, db, oldStalled))
-		assert.Equal(t, []string{"0", "9223372036854775807", "3600000000000"},
-			queryAll(t, db, "SELECT threshold FROM watchdog_sessions ORDER BY run_id = 'run-1m0s', run_id"))
-	})
-}
-
 // Observing changes the file if there are suspects, and only then.
 func TestObserve(t *testing.T) {
 	t.Parallel()
@@ -277,9 +223,9 @@ func fillLease(tb testing.TB, db *sql.DB, lease string, n int) {
 	_, err := db.ExecContext(tb.Context(), `
 		WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt,
-			lease, leased, own_threshold)
-		SELECT printf('01890a5d-ac96-774b-bcce-%012d', n), 'active', ?3, ?3, ?4, ?3, 'host-1', 1, ?2, 1, 0 FROM numbers`,
-		n, lease, sqlite.FormatTime(noon), int64(watchdog.NoLimit))
+			lease)
+		SELECT printf('01890a5d-ac96-774b-bcce-%012d', n), 'active', ?3, ?3, 0, ?3, 'host-1', 1, ?2 FROM numbers`,
+		n, lease, sqlite.FormatTime(noon))
 	require.NoError(tb, err)
 }
 
@@ -323,7 +269,7 @@ func TestUnreadableLeased(t *testing.T) {
 	t.Parallel()
 	for column, value := range map[string]string{
 		"last_event_at": "'yesterday'", "created_at": "'now'", "threshold": "-1",
-		"started_at": "'noon'", "own_threshold": "-5", "state": "'no JSON'", "warned_lease": "'x'",
+		"started_at": "'noon'", "state": "'no JSON'", "warned_lease": "'x'",
 	} {
 		t.Run(column, func(t *testing.T) {
 			file := newFile(t)
@@ -399,4 +345,52 @@ func TestDeleteLease(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, skipped.Locked)
 	mustExec(t, db, "DELETE FROM watchdog_leases")
+}
+
+// A row that became unreadable since it was judged is never cancelled.
+func TestUnreadableThenCancel(t *testing.T) {
+	t.Parallel()
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	judged := attach(t, s, "run-1", "", 0)
+	mustExec(t, db, "UPDATE watchdog_sessions SET created_at = 'yesterday'")
+	outcome, err := s.Cancel(t.Context(), judged, session.CancelRequest{
+		Reason: watchdog.SessionIdleTimeout, Events: []watchdog.Event{ofType(1, watchdog.EventCancel)},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, session.Changed, outcome)
+}
+
+// Of two activities of one attempt in a batch that are equal the later one counts.
+func TestFreshenEqual(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, openPlain(t, newFile(t)))
+	beginLease(t, s, "lease-1")
+	attach(t, s, "run-1", "lease-1", 0)
+	require.NoError(t, s.RenewLease(t.Context(), session.Lease{ID: "lease-1", Beat: 2, Vouched: time.Hour}))
+	f := session.Freshness{RunID: "run-1", Attempt: 1, Activity: time.Minute}
+	quiet := f
+	quiet.Quiet = true
+	for _, c := range []struct {
+		fresh   []session.Freshness
+		silence time.Duration
+	}{{[]session.Freshness{f, quiet}, 59 * time.Minute}, {[]session.Freshness{quiet, f}, 0}} {
+		_, err := s.Freshen(t.Context(), "lease-1", c.fresh)
+		require.NoError(t, err)
+		assert.Equal(t, c.silence, rowOf(t, s, "run-1").Silence)
+	}
+}
+
+// A row of which another program says how it ended has no time of that, also if the attempt before had one.
+func TestEndOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	attach(t, s, "run-1", "", 0)
+	_, err := s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+	require.NoError(t, err)
+	require.NotZero(t, rowOf(t, s, "run-1").EndedAt)
+	attach(t, s, "run-1", "", 0)
+	mustExec(t, db, "UPDATE watchdog_sessions SET status = 'cancelled'")
+	require.Zero(t, rowOf(t, s, "run-1").EndedAt)
 }

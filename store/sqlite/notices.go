@@ -32,7 +32,7 @@ const (
 // PutNotices implements [session.Outbox]. Like Append it shares a transaction with other writes and waits for its
 // commit, as the other calls of the outbox do.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	if err := storeflow.CheckNotices(notices); err != nil {
+	if err := storeflow.FirstInvalid(notices); err != nil {
 		return err
 	}
 	return s.changeOutbox(ctx, fmt.Sprintf("put %d notices", len(notices)), len(notices), func(t *transaction) {
@@ -93,7 +93,6 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 	})
 }
 
-// changeOutbox is change for the outbox, if that is on.
 func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction)) error {
 	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
 		return fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))

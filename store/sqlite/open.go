@@ -108,7 +108,6 @@ func checkReadable(file string) error {
 	return err
 }
 
-// checkSchema finds out whether the events can be read.
 func (s *Store) checkSchema(ctx context.Context) error {
 	w, err := s.connect(ctx)
 	if err != nil {
@@ -116,9 +115,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	defer w.close()
 	t := &transaction{store: s, writer: w}
-	version, err := schema().CheckReadable(t)
+	err = schema().CheckReadable(t)
 	if err == nil {
-		_, err = schema().Complete(version, t)
+		_, err = schema().Complete(t)
 	}
 	return err
 }

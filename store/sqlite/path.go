@@ -50,7 +50,6 @@ func checkFile(file string) error {
 	return checkFolder(file, filepath.Dir(file))
 }
 
-// statFile fails for what is no file.
 func statFile(file string) (fs.FileInfo, error) {
 	info, err := os.Stat(file)
 	switch {

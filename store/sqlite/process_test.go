@@ -14,8 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -24,16 +28,10 @@ const childVariable = "WATCHDOG_SQLITE_CHILD"
 
 // childJobs get the file of the database and the argument of the job.
 var childJobs = map[string]func(file, argument string) error{
-	"append until killed":  appendUntilKilled,
-	"race":                 raceForIDs,
-	"take until killed":    takeUntilKilled,
-	"take together":        takeTogether,
-	"spend":                spend,
-	"open and append":      openAndAppend,
-	"deliver until killed": func(file, _ string) error { return deliverUntilKilled(file) },
-	"claim and wait":       func(file, _ string) error { return claimAndWait(file) },
-	"resume until killed":  func(file, _ string) error { return resumeUntilKilled(file) },
-	"read only":            func(file, _ string) error { return readOnly(file) },
+	"append until killed": appendUntilKilled,
+	"race":                raceForIDs,
+	"open and append":     openAndAppend,
+	"read only":           func(file, _ string) error { return readOnly(file) },
 }
 
 // runChild does a job and returns the exit code.
@@ -251,7 +249,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
 		}
 		db := openPlain(t, file)
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, versions(1)) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1"}) {
 			t.Errorf("the versions are %q", got)
 		}
 		if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
@@ -260,29 +258,48 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 	}
 }
 
-// Several stores of one process may create one database at once.
-func TestStoresOpenAtOnce(t *testing.T) {
-	file := newFile(t)
-	var all sync.WaitGroup
-	for n := range int64(8) {
-		all.Go(func() {
-			s, err := sqlite.Open(t.Context(), file)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := s.Append(t.Context(), numbered(n)); err != nil {
-				t.Error(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
+var _ watchdog.EventStore = (*sqlite.Store)(nil)
+
+// TestImpatientCallers protects, under the race detector, that what a call returns whose context ends while it is being
+// written is not written any more, as the named result of a function was to which the write belonged.
+func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	require.NoError(t, s.BeginLease(t.Context(), session.Lease{ID: "lease", Promise: time.Minute}))
+	_, attached, err := s.Attach(t.Context(), session.Session{RunID: "run-0"})
+	require.NoError(t, err)
+	for name, call := range map[string]func(ctx context.Context, n int) (answer any, err error){
+		"attach": func(ctx context.Context, n int) (any, error) {
+			_, after, err := s.Attach(ctx, session.Session{RunID: fmt.Sprint("run-", n)})
+			return after, err
+		},
+		"claim": func(ctx context.Context, _ int) (any, error) {
+			return s.Claim(ctx, attached, session.ClaimRequest{By: "sweeper"})
+		},
+		"expire a lease": func(ctx context.Context, n int) (any, error) {
+			expired, _, err := s.ExpireLease(ctx, session.Lease{ID: fmt.Sprint("lease-", n)})
+			return expired, err
+		},
+		"observe leases": func(ctx context.Context, _ int) (any, error) {
+			return s.ObserveLeases(ctx, []string{"lease"})
+		},
+		"the ends of a lease": func(ctx context.Context, _ int) (any, error) {
+			return s.Ended(ctx, "lease", []session.AttemptID{{RunID: "run-0", Attempt: 1}})
+		},
+		"freshen": func(ctx context.Context, _ int) (any, error) {
+			skipped, err := s.Freshen(ctx, "lease", []session.Freshness{{RunID: "run-0", Attempt: 1}})
+			return skipped.Gone, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(int(2*time.Millisecond))))
+				answer, err := call(ctx, n)
+				cancel()
+				if err != nil {
+					require.Empty(t, answer)
+				}
 			}
 		})
 	}
-	all.Wait()
-	if events := read(t, openAt(t, file)); len(events) != 8 {
-		t.Errorf("stored are %q", ids(events))
-	}
 }
-
-var _ watchdog.EventStore = (*sqlite.Store)(nil)

@@ -29,7 +29,6 @@ func (s *Store) change(ctx context.Context, doing string, size int, write func(*
 	return s.commit(ctx, doing, newRequest(size, write))
 }
 
-// changed is change for a write that returns something.
 func changed[T any](ctx context.Context, s *Store, doing string, size int, write func(*transaction) T) (T, error) {
 	var written, none T
 	if err := s.change(ctx, doing, size, func(t *transaction) { written = write(t) }); err != nil {
@@ -88,7 +87,7 @@ func (s *Store) enqueue(r *request) error {
 	q.waiting = append(q.waiting, r)
 	if q.running == nil {
 		q.running = make(chan struct{})
-		go s.commitWaiting(q.running)
+		go s.commitUntilEmpty(q.running)
 	}
 	return nil
 }
@@ -116,12 +115,6 @@ func (q *queue) pending() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.waiting)
-}
-
-func (q *queue) hasWaiting() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting) > 0
 }
 
 // take removes the requests of the next transaction from the queue: up to maxRows rows, but at least one request.
@@ -153,7 +146,6 @@ func (q *queue) takeOne() *request {
 	return r
 }
 
-// putBack has a request wait again that was taken, and of which nothing was written.
 func (q *queue) putBack(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,8 +209,7 @@ func (q *queue) close() (first bool) {
 // errNobodyWaits ends the wait for the lock when every request was withdrawn.
 var errNobodyWaits = errors.New("nobody waits for the commit any more")
 
-// commitWaiting is the committer: it commits requests until none waits.
-func (s *Store) commitWaiting(running chan struct{}) {
+func (s *Store) commitUntilEmpty(running chan struct{}) {
 	for !s.queue.stopIfEmpty(running) {
 		s.commitNext()
 	}
@@ -234,7 +225,7 @@ func (s *Store) commitNext() {
 		return
 	}
 	waiting := s.queue.pending()
-	t, err := s.begin(context.Background(), s.queue.hasWaiting)
+	t, err := s.begin(context.Background(), func() bool { return len(s.queue.pending()) > 0 })
 	if err != nil {
 		s.queue.fail(waiting, s.answer(err))
 		return
@@ -279,7 +270,6 @@ func (s *Store) commitOne() (written bool) {
 	return true
 }
 
-// write executes the requests in the transaction and ends it.
 func (s *Store) write(t *transaction, requests []*request) error {
 	defer t.end()
 	for _, r := range requests {

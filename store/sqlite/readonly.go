@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // A reader has the database of [OpenReadOnly]. SQLite cannot read a file in WAL mode without a log and its index, and
@@ -136,9 +136,7 @@ const tornIndex = "attempt to write a readonly database"
 
 // readerAdvice is advice for a store that was opened read-only.
 var readerAdvice = []struct{ text, advice string }{
-	{"no such table", storerows.OlderSchemaAdvice},
-	{"no such column", storerows.OlderSchemaAdvice},
-	{"no such index", storerows.OlderSchemaAdvice},
+	{"no such table", storeflow.OlderSchemaAdvice},
 	{"unable to open database file",
 		"this user cannot read the file or its log, or the log (-wal) has no index (-shm): check the permissions, " +
 			"or open it once with a program that writes"},

@@ -1,13 +1,18 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
 func TestStoredRow(t *testing.T) {
@@ -106,4 +111,198 @@ func TestInvalidForeignRows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A batch may need several statements: it has too many rows for one, or too long payloads.
+func TestInsertEvents(t *testing.T) {
+	t.Parallel()
+	long := `{"text":"` + strings.Repeat(`\"<é\u0000`, sqlite.MostBytes/20) + `"}`
+	for name, batch := range map[string]struct {
+		size    int
+		payload string // empty for a short one
+	}{
+		"one row": {1, ""}, "one statement": {sqlite.MostRows, ""}, "one row more": {sqlite.MostRows + 1, ""},
+		"several statements": {2*sqlite.MostRows + 1, ""}, "long payloads": {5, long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := newFile(t)
+			s, err := sqlite.Config{Outbox: true}.Open(t.Context(), file)
+			require.NoError(t, err)
+			defer s.Close()
+			var events []watchdog.Event
+			for n := range int64(batch.size) {
+				e := numbered(n)
+				if batch.payload != "" {
+					e.Payload = []byte(batch.payload)
+				}
+				events = append(events, e)
+			}
+			taken := events[batch.size/2]
+			taken.Payload = []byte(`{"first":true}`)
+			require.NoError(t, s.Append(t.Context(), taken))
+			all := decides(slices.Concat(events, events[:1])...)
+			require.NoError(t, s.Transact(t.Context(), all))
+			events[batch.size/2] = taken
+			require.Equal(t, events, read(t, s))
+			require.Equal(t, slices.Concat(events, events[:1]), all.Kept)
+			all.Kept[0].Payload[0] = '['
+			require.True(t, bytes.HasPrefix(all.Kept[batch.size].Payload, []byte("{")), "the caller may change each payload")
+			require.Len(t, queryAll(t, openPlain(t, file), allInOutbox), 4*batch.size)
+		})
+	}
+}
+
+func TestAddVersion(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ appended, stored, read string }{
+		{`{}`, `{"event_version":1}`, `{}`},
+		{" { }\n", `{"event_version":1}`, `{}`},
+		{`{"a":1}`, `{"a":1,"event_version":1}`, `{"a":1}`},
+		{`{"a":1 }`, `{"a":1 ,"event_version":1}`, `{"a":1 }`},
+		{`{"event_version":1}`, `{"event_version":1 }`, `{"event_version":1 }`},
+		{`{"a":1,"event_version":1}`, `{"a":1,"event_version":1 }`, `{"a":1,"event_version":1 }`},
+		{`{"a":1, "event_version":1}`, `{"a":1, "event_version":1}`, `{"a":1, "event_version":1}`},
+		{`{"event_version":2,"a":1}`, `{"event_version":2,"a":1}`, `{"event_version":2,"a":1}`},
+		{`{"a":{"event_version":1}}`, `{"a":{"event_version":1},"event_version":1}`, `{"a":{"event_version":1}}`},
+		{
+			`{"a":[{"b":0,"event_version":1}]}`,
+			`{"a":[{"b":0,"event_version":1}],"event_version":1}`,
+			`{"a":[{"b":0,"event_version":1}]}`,
+		},
+		{`{"event_versio\u006e":3}`, `{"event_versio\u006e":3}`, `{"event_versio\u006e":3}`},
+		{`{"a":"event_version"}`, `{"a":"event_version","event_version":1}`, `{"a":"event_version"}`},
+		{`{"Event_Version":3}`, `{"Event_Version":3,"event_version":1}`, `{"Event_Version":3}`},
+		{`{"a":"\\"}`, `{"a":"\\","event_version":1}`, `{"a":"\\"}`},
+	} {
+		stored := sqlite.AddVersion([]byte(test.appended))
+		if stored != test.stored {
+			t.Errorf("%s is stored as %s, want %s", test.appended, stored, test.stored)
+		}
+		if read := string(sqlite.StripVersion(stored)); read != test.read {
+			t.Errorf("%s is read as %s, want %s", test.appended, read, test.read)
+		}
+	}
+}
+
+// FuzzAddVersion checks that every payload is stored as JSON with an event_version, and read as appended.
+func FuzzAddVersion(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":1}`, `{"event_version":1}`, `{"a":1,"event_version":1}`,
+		` { "a" : [ {"event_version":1} ] } `, `{"event_versio\u006e":1}`, `{"":",\"event_version\":1}"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		e := numbered(1)
+		if e.Payload = payload; e.Validate() != nil {
+			return
+		}
+		stored := sqlite.AddVersion(payload)
+		if _, exists := decode(t, []byte(stored))["event_version"]; !exists {
+			t.Fatalf("%q is stored without an event_version: %q", payload, stored)
+		}
+		if read := sqlite.StripVersion(stored); !reflect.DeepEqual(decode(t, read), decode(t, payload)) {
+			t.Fatalf("%q is stored as %q and read as %q", payload, stored, read)
+		}
+	})
+}
+
+// FuzzStripVersion checks that stripVersion removes only the added key from a foreign payload, and leaves JSON.
+func FuzzStripVersion(f *testing.F) {
+	f.Add(`{"a":1,"event_version":1}`)
+	f.Add(`{"a":"x,\"event_version\":1}`)
+	f.Add(`{"event_version":1}`)
+	f.Fuzz(func(t *testing.T, stored string) {
+		if !json.Valid([]byte(stored)) || stored[0] != '{' {
+			return
+		}
+		read := string(sqlite.StripVersion(stored))
+		marked := stored == `{"event_version":1}` || read[:len(read)-1]+`,"event_version":1}` == stored
+		if !json.Valid([]byte(read)) || read != stored && !marked {
+			t.Fatalf("%q is read as %q", stored, read)
+		}
+	})
+}
+
+func decode(t *testing.T, payload []byte) (object map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(payload, &object); err != nil {
+		t.Skip("a number that Go's float cannot hold")
+	}
+	return object
+}
+
+func TestParseTime(t *testing.T) {
+	t.Parallel()
+	at := func(hour, minute, second, microsecond int) time.Time {
+		return time.Date(2026, 3, 4, hour, minute, second, microsecond*1000, time.UTC)
+	}
+	for text, want := range map[string]time.Time{
+		"2026-03-04 12:00:00.000000":                          at(12, 0, 0, 0),
+		"2026-03-04 12:00:00.123456":                          at(12, 0, 0, 123456),
+		"2026-03-04T12:00:00.123456Z":                         at(12, 0, 0, 123456),
+		"2026-03-04t12:00:00.123456z":                         at(12, 0, 0, 123456),
+		"2026-03-04T12:00:00.123456+00:00":                    at(12, 0, 0, 123456),
+		"2026-03-04 12:00:00+00":                              at(12, 0, 0, 0),
+		"2026-03-04 12:00:00.5+02":                            at(10, 0, 0, 500000),
+		"2026-03-04 12:00:00 +0200":                           at(10, 0, 0, 0),
+		"2026-03-04 12:00:00-05:30":                           at(17, 30, 0, 0),
+		"2026-03-04 12:00:00.1":                               at(12, 0, 0, 100000),
+		"2026-03-04 12:00:00.123456789":                       at(12, 0, 0, 123456),
+		"2026-03-04 12:00:00.999999999999":                    at(12, 0, 0, 999999),
+		"2026-03-04 12:00:00,25":                              at(12, 0, 0, 250000),
+		"2026-03-04 12:00":                                    at(12, 0, 0, 0),
+		"2026-03-04T12:00Z":                                   at(12, 0, 0, 0),
+		" 2026-03-04 12:00:00 UTC ":                           at(12, 0, 0, 0),
+		"2026-03-04 12:00:00.123456789 +0000 UTC":             at(12, 0, 0, 123456),
+		"2026-03-04 14:00:00 +0200 CEST":                      at(12, 0, 0, 0),
+		"2026-03-04 12:00:00.5 +0000 UTC m=+0.000123":         at(12, 0, 0, 500000),
+		"0001-01-01 00:00:00.000001":                          time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC),
+		"9999-12-31 23:59:59.999999":                          time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC),
+		"1969-12-31 23:59:59.9999999":                         time.Date(1969, 12, 31, 23, 59, 59, 999999000, time.UTC),
+		"2024-02-29 00:00:00":                                 time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
+		time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).String(): at(12, 0, 0, 0),
+	} {
+		if got, err := sqlite.ParseTime(text); err != nil || got != want {
+			t.Errorf("%q is read as %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestParseInvalidTime(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", " ", "now", "2026-03-04", "12:00:00", "1772625600", "2461104.5",
+		"2026-03-04_12:00:00", "2026-02-30 12:00:00", "2026-03-04 25:00:00",
+		"2026-03-04 12:00:60", "2026-03-04 12:00:00 Mars",
+		"2026-03-04 12:00:00+99:99", "26-03-04 12:00:00", "12026-03-04 12:00:00",
+		"0001-01-01 00:00:00+14:00", "9999-12-31 23:59:59-14:00",
+		"2026-03-04 12:00:00.", "2026-03-04 12:00:00ZZ", "２０２６-03-04 12:00:00",
+	} {
+		if got, err := sqlite.ParseTime(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}
+
+// FuzzParseTime checks that a time that was read is one that an event can have, and is the same after it is written.
+func FuzzParseTime(f *testing.F) {
+	for _, seed := range []string{
+		"2026-03-04 12:00:00.123456", "2026-03-04T12:00:00Z", "2026-03-04 12:00:00.5 +0000 UTC m=+0.1",
+		"2026-03-04 12:00-07", "0001-01-01 00:00:00+14:00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read, err := sqlite.ParseTime(text)
+		if err != nil {
+			return
+		}
+		if read.Location() != time.UTC || read.Year() < 1 || read.Year() > 9999 || read.Nanosecond()%1000 != 0 {
+			t.Fatalf("%q is read as %v", text, read)
+		}
+		if again, err := sqlite.ParseTime(sqlite.FormatTime(read)); err != nil || again != read {
+			t.Fatalf("%q is read as %v, written as %q, and then read as %v, %v", text, read, sqlite.FormatTime(read), again, err)
+		}
+	})
 }

@@ -8,23 +8,21 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// schema is what each version makes. It must allow being made again, because a table that the host has dropped is
-// created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
+// schema has the tables. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
+//
+// Select and Layers work without the first two indexes, but read more rows. These hold few: the layers of runs, and the
+// events whose times another program wrote in a form of its own.
 func schema() *storeflow.Schema {
 	return &storeflow.Schema{
-		Parts: append(slices.Clone(storeflow.Parts),
-			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
-			storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
-				{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
-			}},
-			storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
-				{Name: "oldest_reader", Is: "INTEGER"},
-			}},
-		),
 		Prefix: "main.",
+		Columns: map[string][]storeflow.Column{
+			"watchdog_sessions": numberedTimes,
+			"watchdog_leases": {
+				{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
+			},
+		},
 		Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
 			"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
 			"{payload}", "JSON", "{due}", "INTEGER", "{serial}", "INTEGER", "{autoincrement}", " AUTOINCREMENT",
@@ -34,33 +32,23 @@ func schema() *storeflow.Schema {
 			"watchdog_lease_ends": " WITHOUT ROWID",
 		},
 		Index: `CREATE INDEX IF NOT EXISTS main.%s ON %s (%s)`,
-		Indexes: map[int][]storeflow.Index{
-			2: {
-				{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id, created", hasDefaultThreshold},
-				{"watchdog_sessions_due", "watchdog_sessions", "due, run_id, created", hasOwnThreshold},
-				{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
-				{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
-			},
-			// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the
-			// events whose times another program wrote in a form of its own.
-			3: {
-				{"watchdog_events_parent", "events", parentOf, isLayer},
-				{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
-				{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", isLeased},
-				{"watchdog_sessions_quiet", "watchdog_sessions", "lease, quiet_since, run_id, created", isQuiet},
-				{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id, created", isQuietDue},
-				{"watchdog_sessions_created", "watchdog_sessions", "created, run_id"},
-				{"watchdog_sessions_live", "watchdog_sessions", "created, run_id", isLive},
-				{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
-				{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
-			},
-			5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at"}},
-			7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
+		Indexes: []storeflow.Index{
+			{"watchdog_events_parent", "events", parentOf, isLayer},
+			{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
+			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id, created", hasDefaultThreshold},
+			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id, created", hasOwnThreshold},
+			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", isLeased},
+			{"watchdog_sessions_quiet", "watchdog_sessions", "lease, quiet_since, run_id, created", isQuiet},
+			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id, created", isQuietDue},
+			{"watchdog_sessions_created", "watchdog_sessions", "created, run_id"},
+			{"watchdog_sessions_live", "watchdog_sessions", "created, run_id", isLive},
+			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
+			{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
+			{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart},
+			{"watchdog_outbox_due", "watchdog_outbox", "due_at"},
 		},
-		Others:   map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
-		Triggers: map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6},
-		Foreign:  ErrForeignTable,
-		Lacking:  func(columns []string) string { return "has no column " + columns[0] },
+		Foreign: ErrForeignTable,
 	}
 }
 
@@ -74,26 +62,14 @@ func (s *Store) migrate(ctx context.Context) error {
 	defer t.end()
 	return storeflow.InOrder(
 		func() error { return schema().Migrate(t) },
+		func() error { return t.Run(refuseDelete) }, // again, if a host has dropped it
+		func() error { return t.Run(dropLeaseEnds) },
 		// It changes no row, but SQLite needs the right to write: one that is read-only is found before an event is lost.
 		func() error { return t.Run(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
 		t.commit)
 }
 
-// Add implements [storeflow.Database], as the next methods do.
-func (t *transaction) Add(table, column, is string) error {
-	exist, err := t.Names(table)
-	if err != nil || slices.Contains(exist, column) {
-		return err
-	}
-	return t.Run(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
-}
-
-func (t *transaction) Before(int) error { return nil }
-
-func (t *transaction) Triggers() ([]string, error) {
-	return rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
-}
-
+// Value implements [storeflow.Database].
 func (t *transaction) Value(statement string, arguments []any, into ...any) error {
 	_, err := lookUp(t, statement, arguments, into...)
 	return err
@@ -125,16 +101,16 @@ func (s *Store) findFile(ctx context.Context) (path string, err error) {
 	return path, err
 }
 
-// The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
-// time and a threshold can be indexed. They are NULL for a text that is not a timestamp of ours. Such rows have an
-// index of their own, because no comparison would find them.
+// Times of watchdog_sessions as numbers, in microseconds since 1970. Those that are generated can be indexed with a
+// threshold added. They are NULL for a text that is not a timestamp of ours. Such rows have an index of their own,
+// because no comparison would find them.
 //
 // Rejected: text in the indexes. It needs no conversion, but a session with a threshold of its own must be found by the
 // time when it exceeds the threshold, and SQLite adds texts only to the millisecond. Rejected as well: ordinary columns
 // that every write sets, because other writers of the table do not know them. The indexes contain created, because
 // reading it from there costs a third less than computing it for each row found.
 var numberedTimes = []storeflow.Column{
-	{Name: "ended", Is: "INTEGER"},
+	{Name: "ended", Is: "INTEGER"}, // when the row was made to say that the run ended
 	{Name: "created", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("created_at") + ") VIRTUAL"},
 	{Name: "silent", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("coalesce(last_event_at, created_at)") +
 		") VIRTUAL"},
@@ -152,12 +128,11 @@ func microseconds(text string) string {
 
 // The conditions of the partial indexes. A query must repeat one word for word. No unreadable row is stalled.
 const (
-	hasDefaultThreshold = `status = 'active' AND threshold = 0`
-	hasOwnThreshold     = `status = 'active' AND threshold > 0`
+	hasDefaultThreshold = `status = 'active' AND lease IS NULL AND threshold = 0`
+	hasOwnThreshold     = `status = 'active' AND lease IS NULL AND threshold > 0`
 	isUnreadable        = `status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`
-	hasEnded            = `ended IS NOT NULL`
 
-	isLeased   = `status = 'active' AND ` + inLease
+	isLeased   = `status = 'active' AND lease IS NOT NULL`
 	isReadable = `created IS NOT NULL AND silent IS NOT NULL AND threshold >= 0`
 	isQuiet    = `quiet_since IS NOT NULL AND ` + isLeased + ` AND ` + isReadable
 	isQuietDue = `quiet_due IS NOT NULL AND ` + isLeased + ` AND ` + isReadable
@@ -174,7 +149,7 @@ const refuseDelete = `CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BE
 		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
 	END`
 
-func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
+func (t *transaction) Events() (exists bool, columns []storeflow.EventColumn, err error) {
 	var kind string
 	err = t.Value(`SELECT coalesce(max(type), '') FROM main.sqlite_master
 		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
@@ -190,8 +165,8 @@ func (t *transaction) Events() (exists bool, columns []storerows.Column, err err
 
 // columns describes the columns of the events table. Names are in lower case, because SQLite ignores their case. It
 // numbers a column by itself that is the whole primary key and an INTEGER.
-func (t *transaction) columns() ([]storerows.Column, error) {
-	return rowsOf(t, func(rows *sql.Rows) (c storerows.Column, err error) {
+func (t *transaction) columns() ([]storeflow.EventColumn, error) {
+	return rowsOf(t, func(rows *sql.Rows) (c storeflow.EventColumn, err error) {
 		var declared string
 		err = rows.Scan(&c.Name, &declared, &c.NotNull, &c.HasDefault, &c.Generated)
 		c.Problem = typeProblem(c.Name, declared)
@@ -216,9 +191,9 @@ func typeProblem(name, declared string) string {
 
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
 // expressions and for columns that the index does not compare byte by byte.
-func (t *transaction) Indexes() (indexes []storerows.Index, err error) {
+func (t *transaction) Indexes() (indexes []storeflow.EventIndex, err error) {
 	err = eachRow(t, func(rows *sql.Rows) error {
-		var i storerows.Index
+		var i storeflow.EventIndex
 		var column string
 		err := rows.Scan(&i.Name, &i.Unique, &column)
 		if last := len(indexes) - 1; last < 0 || indexes[last].Name != i.Name {

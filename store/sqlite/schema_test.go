@@ -4,11 +4,13 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -33,8 +35,8 @@ func TestNewSchema(t *testing.T) {
 	if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
 		t.Errorf("the indexes are %q", got)
 	}
-	if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, versions(1)) {
-		t.Errorf("the versions are %q", got)
+	if got := queryAll(t, db, "SELECT * FROM watchdog_schema"); !slices.Equal(got, []string{"1", "1"}) {
+		t.Errorf("the version and its oldest reader are %q", got)
 	}
 	if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "wal" {
 		t.Errorf("the journal mode is %s", got)
@@ -58,8 +60,8 @@ func TestExistingDatabase(t *testing.T) {
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY)",
-			"INSERT INTO watchdog_schema VALUES (1), (99)")
+		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY, oldest_reader INTEGER)",
+			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
 		before := queryAll(t, db, "SELECT name FROM sqlite_master")
 		_, err := sqlite.Open(t.Context(), file)
 		if !errors.Is(err, sqlite.ErrNewerSchema) || !errorHas(err, "99", file) {
@@ -67,17 +69,6 @@ func TestExistingDatabase(t *testing.T) {
 		}
 		if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
 			t.Errorf("the tables are %q, they were %q", after, before)
-		}
-	})
-	t.Run("whose events table was dropped gets it again", func(t *testing.T) {
-		file := newFile(t)
-		if err := openAt(t, file).Close(); err != nil {
-			t.Fatal(err)
-		}
-		mustExec(t, openPlain(t, file), "DROP TABLE events")
-		s := openAt(t, file)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -188,10 +179,244 @@ func indexes(t *testing.T, db *sql.DB) []string {
 		WHERE type = 'index' AND sql IS NOT NULL AND lower(tbl_name) = 'events' ORDER BY name`)
 }
 
-// versions are those of a new schema, from one on, each with the oldest reader if there is one.
-func versions(from int, reader ...string) (all []string) {
-	for version := from; version <= storeflow.Newest; version++ {
-		all = append(append(all, strconv.Itoa(version)), reader...)
+func TestNewSessions(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	openAt(t, file)
+	columns := queryAll(t, openPlain(t, file), `SELECT name, type, "notnull", pk
+		FROM pragma_table_xinfo('watchdog_sessions') WHERE hidden = 0`)
+	want := []string{
+		"run_id", "VARCHAR(255)", "1", "1",
+		"parent", "VARCHAR(255)", "1", "0",
+		"status", "VARCHAR(20)", "1", "0",
+		"created_at", "TEXT", "1", "0",
+		"last_event_at", "TEXT", "0", "0",
+		"threshold", "INTEGER", "1", "0",
+		"started_at", "TEXT", "1", "0",
+		"host", "TEXT", "1", "0",
+		"attempt", "INTEGER", "1", "0",
+		"resumes", "INTEGER", "1", "0",
+		"reason", "TEXT", "1", "0",
+		"lease", "TEXT", "0", "0",
+		"activity", "INTEGER", "0", "0",
+		"quiet_since", "INTEGER", "0", "0",
+		"quiet_due", "INTEGER", "0", "0",
+		"allowance", "INTEGER", "0", "0",
+		"state", "TEXT", "0", "0",
+		"claim", "TEXT", "0", "0",
+		"claimed_until", "TEXT", "0", "0",
+		"warned_at", "TEXT", "0", "0",
+		"warned_lease", "TEXT", "0", "0",
+		"warned_beat", "INTEGER", "0", "0",
+		"warned_last_event", "TEXT", "0", "0",
+		"stop_failed", "INTEGER", "0", "0",
+		"expired_lease", "TEXT", "0", "0",
+		"lost", "INTEGER", "0", "0",
+		"start_key", "TEXT", "0", "0",
+		"start_tries", "INTEGER", "0", "0",
+		"start_due", "INTEGER", "0", "0",
+		"ended", "INTEGER", "0", "0",
 	}
-	return all
+	if !slices.Equal(columns, want) {
+		t.Errorf("the columns are\n%q, want\n%q", columns, want)
+	}
+}
+
+func TestExistingSessions(t *testing.T) {
+	t.Parallel()
+	t.Run("of a host's own, named sessions, is left alone", func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		mustExec(t, db, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, status TEXT)",
+			"INSERT INTO sessions VALUES (1, 'active')")
+		if _, _, err := newStore(t, db).Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil {
+			t.Error(err)
+		}
+		if got := queryAll(t, db, "SELECT id, status FROM sessions"); !slices.Equal(got, []string{"1", "active"}) {
+			t.Errorf("the host's rows are %q", got)
+		}
+	})
+	t.Run("that is not ours is refused, and left as it is", func(t *testing.T) {
+		file := newFile(t)
+		db := openPlain(t, file)
+		mustExec(t, db, "CREATE TABLE Watchdog_Sessions (run_id TEXT PRIMARY KEY, status TEXT)")
+		before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
+		_, err := sqlite.Open(t.Context(), file)
+		require.ErrorIs(t, err, sqlite.ErrForeignTable)
+		require.ErrorContains(t, err, "watchdog_sessions lacks parent, created_at")
+		require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
+	})
+	t.Run("or another table of ours that was dropped is made again", func(t *testing.T) {
+		for _, drop := range []string{
+			"DROP TABLE events", "DROP TABLE watchdog_sessions", "DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox",
+			"DROP TABLE watchdog_spend", "DROP TABLE watchdog_slices", "DROP TABLE watchdog_lease_ends",
+			"DROP TRIGGER watchdog_leases_named", "DROP TRIGGER watchdog_lease_ends_untold",
+		} {
+			file := newFile(t)
+			require.NoError(t, openAt(t, file).Close())
+			db := openPlain(t, file, "busy_timeout(10000)")
+			triggers := queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
+			mustExec(t, db, drop)
+			s := openWith(t, file, withOutbox)
+			l := beginLease(t, s, "lease-1")
+			attach(t, s, "run-1", l.ID, 0)
+			_, err := openPlain(t, file).ExecContext(t.Context(), "DELETE FROM watchdog_leases")
+			require.ErrorContains(t, err, "active sessions name this lease", drop)
+			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
+			require.NoError(t, err, drop)
+			require.NoError(t, s.Append(t.Context(), numbered(1)), drop)
+			require.Equal(t, []string{"event-1 1"}, claimAll(t, s, time.Hour), drop)
+			require.Equal(t, triggers, queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"))
+		}
+	})
+	t.Run("of a newer version that this one can use is left as it is", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		db := openPlain(t, file, "busy_timeout(10000)")
+		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (99, 1)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
+		attach(t, openAt(t, file), "run-1", "", 0)
+		mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = 98 WHERE version = 99")
+		_, err := sqlite.Open(t.Context(), file)
+		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
+	})
+}
+
+// foreignTable is a host's events table, with other types, another order and columns of its own.
+const foreignTable = `CREATE TABLE Events (
+	seq INTEGER PRIMARY KEY AUTOINCREMENT,
+	ID CHAR(36) NOT NULL UNIQUE,
+	event_type TEXT NOT NULL,
+	tenant TEXT NOT NULL DEFAULT 'main',
+	aggregate_type VARCHAR(100) NOT NULL,
+	aggregate_id VARCHAR(36) NOT NULL COLLATE NOCASE,
+	payload JSON NOT NULL,
+	"timestamp" TIMESTAMP NOT NULL,
+	consensus_id CHAR(36),
+	note TEXT,
+	kind TEXT GENERATED ALWAYS AS (coalesce(json_extract(payload, '$.kind'), 'none')) VIRTUAL NOT NULL
+)`
+
+func TestForeignTable(t *testing.T) {
+	t.Parallel()
+	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
+		db := hostDatabase(t, newFile(t))
+		mustExec(t, db, tableWith("tenant TEXT NOT NULL DEFAULT 'main'", "note TEXT"),
+			`INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, tenant, note)
+			 VALUES ('old', 'runtime_control', 'run-1', 'x', '{"a":1}', '2020-01-01 00:00:00', 'other', 'kept')`)
+		s := newStore(t, db)
+		if err := s.Append(t.Context(), numbered(1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(read(t, s)); !slices.Equal(got, []string{"old", "event-1"}) {
+			t.Errorf("read %q", got)
+		}
+		got := queryAll(t, db, "SELECT id, tenant, note FROM events ORDER BY id")
+		if want := []string{"event-1", "main", "NULL", "old", "other", "kept"}; !slices.Equal(got, want) {
+			t.Errorf("the rows are %q, want %q", got, want)
+		}
+	})
+	for name, test := range map[string]struct{ table, names string }{
+		"that lacks columns": {
+			`CREATE TABLE events (id TEXT PRIMARY KEY, event_type TEXT, payload TEXT, ts TEXT)`,
+			"aggregate_type aggregate_id timestamp consensus_id",
+		},
+		"that needs values for other columns": {
+			tableWith("tenant TEXT NOT NULL", "seq INT NOT NULL", "note TEXT"), "tenant seq",
+		},
+		"that needs a value, with NULL as default": {tableWith("tenant TEXT NOT NULL DEFAULT NULL"), "tenant"},
+		"whose IDs are not unique":                 {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
+		"whose IDs are unique only with another column": {
+			strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id",
+		},
+		"whose IDs ignore case": {
+			strings.Replace(tableWith(), "PRIMARY KEY", "COLLATE NOCASE PRIMARY KEY", 1), "id",
+		},
+		"whose IDs are numbers": {strings.Replace(tableWith(), "id VARCHAR(36)", "id INTEGER", 1), "id"},
+		"whose run IDs become numbers": {
+			strings.Replace(tableWith(), "aggregate_id VARCHAR(255)", "aggregate_id UUID", 1), "aggregate_id",
+		},
+		"whose times are numbers": {
+			strings.Replace(tableWith(), "timestamp TEXT", "timestamp INTEGER", 1), "timestamp",
+		},
+		"whose payload is computed": {
+			strings.Replace(tableWith(), "payload TEXT", "payload TEXT AS ('{}')", 1), "payload",
+		},
+		"that needs a consensus ID": {
+			strings.Replace(tableWith(), "consensus_id TEXT", "consensus_id TEXT NOT NULL DEFAULT ''", 1), "consensus_id",
+		},
+		"that is a view": {`CREATE VIEW events AS SELECT 1 AS id`, "view"},
+		"that has a primary key of two more columns": {
+			strings.Replace(tableWith("a INTEGER NOT NULL", "b INTEGER NOT NULL", "PRIMARY KEY (a, b)"),
+				"PRIMARY KEY", "UNIQUE", 1),
+			"a b",
+		},
+	} {
+		t.Run(name+" is refused, named and left as it is", func(t *testing.T) {
+			refusesForeign(t, test.table, test.names)
+		})
+	}
+}
+
+// refusesForeign checks that Open and New fail for a database with this table, name the columns and change nothing.
+func refusesForeign(t *testing.T, table, names string) {
+	t.Helper()
+	file := newFile(t)
+	db := openPlain(t, file)
+	mustExec(t, db, table)
+	before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
+	_, err := sqlite.New(t.Context(), db)
+	_, openErr := sqlite.Open(t.Context(), file)
+	for _, err := range []error{err, openErr} {
+		if !errors.Is(err, sqlite.ErrForeignTable) || !errorHas(err, file) {
+			t.Fatalf("got %v", err)
+		}
+		for column := range strings.FieldsSeq(names) {
+			if !errorHas(err, column) {
+				t.Errorf("%v\ndoes not name %s", err, column)
+			}
+		}
+	}
+	if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
+		t.Errorf("the schema was %q and is %q", before, after)
+	}
+	if mode := queryAll(t, db, "PRAGMA journal_mode"); mode[0] != "delete" {
+		t.Errorf("the journal mode is %s, which was written to the file", mode)
+	}
+}
+
+func TestForeignIndexes(t *testing.T) {
+	t.Parallel()
+	t.Run("are used if they are equivalent", func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		mustExec(t, db, tableWith(),
+			"CREATE INDEX theirs ON events (aggregate_type, aggregate_id, timestamp, id)",
+			"CREATE INDEX types ON events (event_type, timestamp)")
+		newStore(t, db)
+		if got := indexes(t, db); !slices.Equal(got, []string{"theirs", "types", "watchdog_events_foreign_time", "watchdog_events_parent"}) {
+			t.Errorf("the indexes are %q", got)
+		}
+	})
+	t.Run("are not used if they are not equivalent", func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		mustExec(t, db, tableWith(),
+			"CREATE INDEX partial ON events (aggregate_type, aggregate_id, timestamp) WHERE event_type = 'x'",
+			"CREATE INDEX folded ON events (event_type COLLATE NOCASE)",
+			"CREATE INDEX swapped ON events (aggregate_id, aggregate_type, timestamp)",
+			"CREATE INDEX computed ON events (lower(event_type))")
+		newStore(t, db)
+		want := []string{
+			"computed", "folded", "partial", "swapped", "watchdog_events_aggregate", "watchdog_events_foreign_time",
+			"watchdog_events_parent", "watchdog_events_type",
+		}
+		if got := indexes(t, db); !slices.Equal(got, want) {
+			t.Errorf("the indexes are %q, want %q", got, want)
+		}
+	})
+}
+
+// tableWith returns a table with our columns and others.
+func tableWith(more ...string) string {
+	return "CREATE TABLE events (" + strings.Join(append([]string{
+		"id VARCHAR(36) PRIMARY KEY", "aggregate_type TEXT", "aggregate_id VARCHAR(255)", "event_type TEXT",
+		"payload TEXT", "timestamp TEXT", "consensus_id TEXT",
+	}, more...), ", ") + ")"
 }

@@ -199,7 +199,6 @@ func (s *Store) lastPlace(ctx context.Context) (place, error) {
 	})
 }
 
-// eventsAfter returns the events that were stored after a place, and the place after them.
 func (s *Store) eventsAfter(ctx context.Context, at place, run string) (all []watchdog.Event, last place, err error) {
 	all, err = readAs(ctx, s, "new events", func(on reading) (events []watchdog.Event, err error) {
 		last = place{} // which it stays if the table is empty

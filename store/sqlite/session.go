@@ -24,38 +24,28 @@ const (
 	nullText        = "\x1e"
 )
 
-// A row is in a lease only if that is for its attempt: a version that knows nothing of leases counts the attempt up,
-// and so takes the row out. A row that left its lease because its process was seen to die is lost until its next
-// attempt: leased is that attempt with a minus. It is no column of its own: every version overwrites it.
+// What the columns of a row mean.
 const (
-	inLease   = `lease IS NOT NULL AND leased = attempt`
-	isLost    = `lease IS NULL AND leased = -attempt AND status = 'active'`
-	rowLease  = `CASE WHEN ` + inLease + ` THEN lease ELSE '' END`
-	rowActive = `CASE WHEN ` + inLease + ` THEN coalesce(activity, -1) ELSE 0 END`
-	// rowThreshold is negative if the column is: such a row is unreadable.
-	rowThreshold = `CASE WHEN ` + inLease + ` AND threshold >= 0
-		THEN CASE WHEN ` + isAllowed + ` THEN 0 ELSE coalesce(own_threshold, 0) END ELSE threshold END`
-	isAllowed    = `allowance IS NOT NULL AND allowed = attempt`
-	rowAllowance = `CASE WHEN ` + inLease + ` AND ` + isAllowed + ` THEN allowance ELSE 0 END`
-	rowQuiet     = inLease + ` AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL`
+	rowLease     = `coalesce(lease, '')`
+	rowActive    = `CASE WHEN lease IS NOT NULL THEN coalesce(activity, -1) ELSE 0 END`
+	rowAllowance = `coalesce(allowance, 0)`
+	rowQuiet     = `lease IS NOT NULL AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL`
 	rowSilence   = `CASE WHEN ` + rowQuiet + ` THEN max(coalesce((
 			SELECT ` + rowVouched + ` FROM main.watchdog_leases AS l WHERE l.id = lease), 0) - activity, 0) ELSE 0 END`
 	rowIsBehind = `CASE WHEN ` + rowQuiet + ` THEN coalesce((
 			SELECT ` + ofBehind + ` IS NOT NULL FROM main.watchdog_leases AS l WHERE l.id = lease), 0) ELSE 0 END`
 	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
 	// that of a row which it names, and rowVouched that of any row.
-	vouchedFor = `max(l.vouched, coalesce(l.covered, 0))`
+	vouchedFor = `max(l.vouched, l.covered)`
 	ofBehind   = `CASE WHEN l.behind IS NOT NULL THEN (
 			SELECT min(json_extract(b.value, '$.written'), ` + vouchedFor + `) FROM json_each(l.behind) AS b
 			WHERE json_extract(b.value, '$.run') = run_id AND json_extract(b.value, '$.attempt') = attempt) END`
 	rowVouched = `coalesce(` + ofBehind + `, ` + vouchedFor + `)`
-	// rowEnded is the number of an ended row's end, which is its time: see nextEndNumber.
-	rowEnded = `CASE WHEN status <> 'active' AND typeof(ended) = 'integer' THEN max(ended, 0) ELSE 0 END`
+	rowEnded   = `CASE WHEN status <> 'active' AND typeof(ended) = 'integer' THEN max(ended, 0) ELSE 0 END`
 	// What was noted is void if the row is not as it was then. noteSigns notes how the row is.
-	isNoted = `coalesce(warned_attempt = attempt AND warned_lease = ` + rowLease + ` AND warned_beat = ` + rowActive + `
+	isNoted = `coalesce(warned_lease = ` + rowLease + ` AND warned_beat = ` + rowActive + `
 		AND warned_last_event IS last_event_at, 0)`
-	noteSigns = ` warned_attempt = attempt, warned_lease = ` + rowLease + `, warned_beat = ` + rowActive + `,
-		warned_last_event = last_event_at`
+	noteSigns = ` warned_lease = ` + rowLease + `, warned_beat = ` + rowActive + `, warned_last_event = last_event_at`
 	rowWarned = `CASE WHEN warned_at IS NOT NULL AND ` + isNoted + ` THEN warned_at ELSE '` + nullText + `' END`
 	isStopped = `stop_failed IS NOT NULL AND status = 'active' AND ` + isNoted
 	// rowStopped is 1 if the agents could not be stopped, and 2 more if the session is active.
@@ -65,13 +55,20 @@ const (
 
 // sessionText is the SQL for the text of a row, in the order of sessionFields. The last cost a row without them little.
 var sessionText = concatenated(
-	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
+	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", "threshold", "started_at",
 	"host", "attempt", "resumes", "reason", rowEnded,
-	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state, expired_lease, start_due) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", ""}, columnSeparator)+`' ELSE `+
+	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state, expired_lease, lost, start_due) IS NULL
+		THEN '`+strings.Join(withoutMore, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
-			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance, "coalesce(expired_lease, '')",
-			rowStart)+` END`)
+			"coalesce(state, '')", rowIsBehind, "coalesce(lost, 0)", rowAllowance, "coalesce(expired_lease, '')",
+			ifToStart("start_key", "''"), ifToStart("start_tries", "0"), ifToStart("start_due", "0"))+` END`)
+
+// withoutMore are the fields from the lease on of a row that has nothing there.
+var withoutMore = []string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", "", "0", "0"}
+
+func ifToStart(column, none string) string {
+	return `coalesce(CASE WHEN ` + isToStart + ` THEN ` + column + ` END, ` + none + `)`
+}
 
 func concatenated(columns ...string) string {
 	return strings.Join(columns, ` || '`+columnSeparator+`' || `)
@@ -79,8 +76,8 @@ func concatenated(columns ...string) string {
 
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "leased",
-	"allowance", "expired_lease", "start_due"}
+	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "lost",
+	"allowance", "expired_lease", "start_key", "start_tries", "start_due"}
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
 func readSession(text string) (session.Session, error) {
@@ -96,12 +93,13 @@ func readSession(text string) (session.Session, error) {
 		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[12],
 		Activity: time.Duration(r.number(13, -1)), Silence: time.Duration(r.number(14, 0)), WarnedAt: r.moment(15),
 		Claim: f[16], State: r.json(18), Behind: r.number(19, 0) > 0, Lost: r.number(20, 0) == 1,
-		Allowance: time.Duration(r.number(21, 0)), Start: r.start(23)}
+		Allowance: time.Duration(r.number(21, 0)), Expired: storeflow.ReadExpired(f[22]),
+	}
+	if f[23] != "" {
+		s.Start = session.WantedStart{Key: f[23], Tries: int(r.number(24, 0)), Due: time.UnixMicro(r.number(25, 0)).UTC()}
+	}
 	if ended := r.number(11, 0); ended > 0 {
 		s.EndedAt = time.UnixMicro(ended).UTC()
-	}
-	if s.Lease == "" { // a program that does not know the column can have put the row into another lease
-		s.Expired = session.ExpiredLease(storerows.ParseExpired(f[22], s.Attempt))
 	}
 	stopped := r.number(17, 0)
 	s.Stopped, s.StopFailed = stopped >= 2, stopped%2 != 0
@@ -206,7 +204,11 @@ func foundBy(on querier, statement string, arguments ...any) (f found, err error
 		case "clock":
 			f.now = time.UnixMicro(at).UTC()
 		case "unreadable":
-			f.unreadable = append(f.unreadable, whyUnreadable(text))
+			one, err := readSession(text)
+			if err == nil {
+				err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, one.RunID)
+			}
+			f.unreadable = append(f.unreadable, err)
 		default:
 			runID, _, _ := strings.Cut(text, columnSeparator)
 			f.rows = append(f.rows, foundRow{storerows.Place{Due: at, RunID: runID}, text})
@@ -214,15 +216,6 @@ func foundBy(on querier, statement string, arguments ...any) (f found, err error
 		return err
 	}, statement, arguments...)
 	return f, err
-}
-
-// whyUnreadable returns the error of a row whose times SQLite cannot compare.
-func whyUnreadable(text string) error {
-	one, err := readSession(text)
-	if err == nil {
-		err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, one.RunID)
-	}
-	return err
 }
 
 // selectList finds a page of a list of sessions: a row with the time, the sessions, and those without a time of their
@@ -298,11 +291,8 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	if !known {
 		return nil, storerows.DimensionError(h.By)
 	}
-	return readRows(ctx, s, "the history of cancels", scanCount, "SELECT "+key+selectHistory,
-		watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
-}
-
-func scanCount(rows *sql.Rows) (c session.CancelCount, err error) {
-	err = rows.Scan(&c.Key, &c.Count)
-	return c, err
+	return readRows(ctx, s, "the history of cancels", func(rows *sql.Rows) (c session.CancelCount, err error) {
+		err = rows.Scan(&c.Key, &c.Count)
+		return c, err
+	}, "SELECT "+key+selectHistory, watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
 }

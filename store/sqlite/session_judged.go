@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -33,9 +31,9 @@ const (
 	stillStopped  = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
 	selectStopped = `SELECT ` + isStopped + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-	cancelRow = `UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5,
-		resumes = ?6, stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
-		start_tries = CASE WHEN ?9 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?10
+	cancelRow = `UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4,
+		ended = ` + databaseMicros + `, resumes = ?5, stop_failed = ?6, claim = ?7, start_key = ?8,
+		start_tries = CASE WHEN ?8 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?9
 	WHERE run_id = ?1 AND attempt = ?2`
 
 	selectStoredEnd = `SELECT event_type, CAST(payload AS TEXT) FROM main.events
@@ -85,7 +83,6 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	})
 }
 
-// cancelJudged does not insert the events.
 func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) session.Outcome {
 	if t.storedEnd(judged, storeflow.EndID(c)) {
 		return session.EndStored
@@ -94,9 +91,8 @@ func (t *transaction) cancelJudged(judged session.Session, c session.CancelReque
 	if c.StartFor > 0 {
 		key, claim = storeflow.EndID(c), storerows.RoundUp(storerows.StartPause(c.StartFor))
 	}
-	number := t.nextEndNumber()
 	t.noteEnd(judged)
-	t.do(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By, key, claim)
+	t.do(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), c.Resumes, c.StopFailed, c.By, key, claim)
 	return session.Done
 }
 
@@ -124,7 +120,6 @@ func (t *transaction) judge(judged session.Session, by string, now time.Time) se
 	return outcome
 }
 
-// storedEnd looks for the end of the run's window, and writes it down in the row.
 func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	var kind, payload sql.NullString
 	if !t.look(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload) {
@@ -132,9 +127,9 @@ func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	}
 	end := watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)}
 	status, reason := session.StoredEnd(end)
-	number, row := t.nextEndNumber(), t.session(judged.RunID)
+	row := t.session(judged.RunID)
 	t.noteEnd(judged)
-	t.do(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
+	t.do(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason),
 		storeflow.NullJSON(session.StoredState(row.State, end)))
 	return true
 }
@@ -169,26 +164,8 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 
 const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
-	isToStart = `start_due IS NOT NULL AND status = 'cancelled' AND start_attempt = attempt`
+	isToStart = `start_due IS NOT NULL AND status = 'cancelled'`
 
-	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
-)
-
-func (r *rowReader) start(field int) (s session.WantedStart) {
-	if r.fields[field] == "" {
-		return s
-	}
-	parts := strings.SplitN(r.fields[field], " ", 3)
-	tries, err := strconv.Atoi(parts[0])
-	due, dueErr := strconv.ParseInt(parts[min(1, len(parts)-1)], 10, 64)
-	if err != nil || dueErr != nil || len(parts) < 3 {
-		r.problem(field, "%q is not the tries, the time and the key of a start")
-		return s
-	}
-	return session.WantedStart{Key: parts[2], Tries: tries, Due: time.UnixMicro(due).UTC()}
-}
-
-const (
 	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
 	selectDueStart = `SELECT ` + databaseMicros + `, coalesce((
 		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
@@ -199,7 +176,7 @@ const (
 	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
 
 	putOffStart = `UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
-	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_attempt = attempt
+	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4
 		AND start_due IS NOT NULL AND +status = 'cancelled'`
 )
 

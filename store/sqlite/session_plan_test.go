@@ -37,8 +37,8 @@ func TestQueryPlans(t *testing.T) {
 		"leave":   {sqlite.LeaveRows, []any{"[]", "lease", "", true, "4 0 lease"}},
 		"judge":   {sqlite.JudgeRow, []any{"run", 1, "", "lease", 1, "by", "now", 1}},
 		"gone":    {sqlite.SelectGone, []any{"[]"}},
-		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 1, 0, false, "by", "key", 1}},
-		"end":     {sqlite.EndRow, []any{"run", 1, "", "finished", "", 1, nil}},
+		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 0, false, "by", "key", 1}},
+		"end":     {sqlite.EndRow, []any{"run", 1, "", "finished", "", nil}},
 		"select": {sqlite.SelectSelection, []any{
 			"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]", "2026-03-04 12:00:00.000000", 1,
 		}},

@@ -58,7 +58,7 @@ func selectStalledLeased(index, condition, column, threshold string) string {
 	// Of a row that the lease names as behind the range has only the latest end that it can have.
 	upTo := `(l.behind IS NULL OR {column} < ` + rowVouched + ` - {threshold})`
 	if column == "quiet_due" { // with the allowance: the threshold may be more
-		upTo += ` AND (NOT coalesce(` + isAllowed + `, 0) OR ` + rowVouched + ` - activity > ?8)`
+		upTo += ` AND (allowance IS NULL OR ` + rowVouched + ` - activity > ?8)`
 	}
 	upTo = strings.NewReplacer("{column}", column, "{threshold}", threshold).Replace(upTo)
 	return strings.NewReplacer("{index}", index, "{condition}", condition, "{column}", column, "{threshold}", threshold,

@@ -7,21 +7,17 @@ import (
 	"strconv"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// The row of a run in a lease has the largest threshold, and its own in another column: see [storeflow.Parts].
 const attachRow = `INSERT INTO main.watchdog_sessions
-		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt, lease, leased,
-		own_threshold, state, allowance, allowed)
-	VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7, ?8, CASE WHEN ?8 IS NOT NULL THEN ?7 END, ?9, ?10,
-		?12, CASE WHEN ?12 IS NOT NULL THEN ?7 END)
+		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt, lease, state, allowance)
+	VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7, ?8, ?9, ?10)
 	ON CONFLICT (run_id) DO UPDATE SET parent = ?2, threshold = ?3, started_at = ?4, host = ?5,
-		status = 'active', reason = '', last_event_at = ?6, attempt = ?7, lease = ?8, leased = excluded.leased,
-		own_threshold = ?9, state = ?10, ended = coalesce(?11, ended), activity = NULL, quiet_since = NULL,
-		quiet_due = NULL, claim = NULL, claimed_until = NULL, warned_at = NULL, stop_failed = NULL,
-		allowance = ?12, allowed = excluded.allowed`
+		status = 'active', reason = '', last_event_at = ?6, attempt = ?7, lease = ?8, state = ?9, allowance = ?10,
+		ended = NULL, activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL,
+		warned_at = NULL, stop_failed = NULL, expired_lease = NULL, lost = NULL, start_key = NULL, start_tries = NULL,
+		start_due = NULL`
 
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
@@ -31,7 +27,6 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 	return rows[0], rows[1], lockedError(err)
 }
 
-// attach returns the session before and after. If the attempt before has not ended, it has now.
 func (t *transaction) attach(run session.Session) [2]session.Session {
 	if run.Lease != "" {
 		t.living(run.Lease)
@@ -43,49 +38,37 @@ func (t *transaction) attach(run session.Session) [2]session.Session {
 	if run.Attempt > 0 && before.Attempt >= run.Attempt {
 		return [2]session.Session{before, before}
 	}
-	now := t.now() // before the number, which is when the attempt before ended
-	var ended any
 	if before.Status == session.Active {
-		ended = t.nextEndNumber()
 		t.noteEnd(before)
 	}
-	a := storeflow.AttemptOf(run)
-	t.do(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
-		max(before.Attempt+1, run.Attempt), a.Lease, a.Own, storeflow.NullJSON(run.State), ended, a.Allowance)
+	lease, allowance := storeflow.LeaseOf(run)
+	t.do(attachRow, run.RunID, run.Parent, int64(run.Threshold), formatTime(run.StartedAt), run.Host, formatTime(t.now()),
+		max(before.Attempt+1, run.Attempt), lease, storeflow.NullJSON(run.State), allowance)
 	return [2]session.Session{before, t.session(run.RunID)}
 }
 
 // The + in front of status keeps SQLite from using an index: it would prefer a host's to the primary key.
 const endRow = `
-	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6, stop_failed = NULL,
-		state = coalesce(?7, state) WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
+	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ` + databaseMicros + `,
+		stop_failed = NULL, state = coalesce(?6, state) WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
 
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
 // the error. It treats locks as Freshen does.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	if err := storeflow.CheckEnds(ends); err != nil {
+	if err := storeflow.FirstInvalid(ends); err != nil {
 		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
-	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
+	skipped.Failed, err = storeflow.WriteEach(ends, runOf, func(part []session.Ending) error {
 		return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) {
-			now := t.now() // before the number, which is when they ended
-			number := t.nextEndNumber()
+			now := t.now()
 			for _, e := range part {
-				t.do(endRow, e.RunID, e.Attempt, formatTime(now.Add(-e.Age)), string(e.Status), string(e.Reason), number,
+				t.do(endRow, e.RunID, e.Attempt, formatTime(now.Add(-e.Age)), string(e.Status), string(e.Reason),
 					storeflow.NullJSON(e.State))
 			}
 		})
 	}, isRefusal)
 	return skipped, err
-}
-
-// nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
-// clock was set back. Keepers of versions before 6 ask by it what ended, and nobody else.
-func (t *transaction) nextEndNumber() (number int64) {
-	t.fail(t.queryValue(&number, `
-		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`))
-	return number
 }
 
 var selectSession = `SELECT ` + sessionText + ` FROM main.watchdog_sessions WHERE run_id = ?1`
@@ -108,44 +91,39 @@ func sessionBy(on querier, runID string) (session.Session, error) {
 }
 
 // The rows to freshen are one JSON array of texts: the activity in twenty characters, whether the run is quiet, the
-// attempt in ten digits, the allowance and the threshold beside it in nineteen digits each, the run ID. Cutting a text
-// by position costs a third of what a JSON object costs. Few have a state, so they have a statement of their own.
+// attempt in ten digits, the allowance in nineteen digits, the run ID. Cutting a text by position costs a third of what
+// a JSON object costs. Few have a state, so they have a statement of their own.
 //
 // The + in front of status keeps SQLite from using an index: it would prefer a host's to the primary key.
 const (
 	freshTable = `(SELECT CAST(substr(value, 1, 20) AS INTEGER) AS activity, substr(value, 21, 1) = 't' AS quiet,
 		CAST(substr(value, 22, 10) AS INTEGER) AS attempt, CAST(substr(value, 32, 19) AS INTEGER) AS allowance,
-		CAST(substr(value, 51, 19) AS INTEGER) AS threshold, substr(value, 70) AS run_id FROM json_each(?1))`
+		substr(value, 51) AS run_id FROM json_each(?1))`
 
 	stateTable = `(SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS attempt,
 		json_extract(value, '$[2]') AS activity, json_extract(value, '$[3]') AS state FROM json_each(?1))`
 
 	isFreshRow = `s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt`
 	// The row is in the lease ?2, which must not get an earlier activity than it has; or it is not in it.
-	inThisLease  = `s.lease IS NOT NULL AND s.lease = ?2 AND s.leased = s.attempt`
+	inThisLease  = `s.lease IS NOT NULL AND s.lease = ?2`
 	isLater      = `f.activity >= coalesce(s.activity, -1)`
-	outsideLease = `(s.lease IS NULL OR s.lease <> ?2 OR s.leased IS NOT s.attempt)`
+	outsideLease = `(s.lease IS NULL OR s.lease <> ?2)`
 	rowIsQuiet   = `coalesce(s.quiet_since, s.quiet_due) IS NOT NULL`
 
 	freshenStates = `UPDATE main.watchdog_sessions AS s SET state = f.state FROM ` + stateTable + ` AS f
 		WHERE ` + isFreshRow + ` AND (` + outsideLease + ` OR ` + isLater + `)`
 	// sameAllowance is whether the row has the allowance of the run, or neither has any.
-	sameAllowance = `(s.allowance IS nullif(f.allowance, 0) AND (s.allowance IS NULL OR s.allowed = s.attempt))`
+	sameAllowance = `s.allowance IS nullif(f.allowance, 0)`
 	// freshenBusy writes the rows of busy runs that were busy before: it changes no index.
 	freshenBusy = `UPDATE main.watchdog_sessions AS s SET activity = nullif(f.activity, -1) FROM ` + freshTable + ` AS f
 		WHERE ` + isFreshRow + ` AND ` + inThisLease + ` AND ` + isLater + ` AND NOT f.quiet AND NOT ` + rowIsQuiet + `
 			AND ` + sameAllowance
-	// ownThreshold is the threshold of the row, which one with an allowance does not have.
-	ownThreshold = `CASE WHEN f.allowance > 0 OR coalesce(s.allowance IS NOT NULL AND s.allowed = s.attempt, 0) THEN 0
-		WHEN s.lease IS NOT NULL AND s.leased = s.attempt THEN coalesce(s.own_threshold, 0) ELSE s.threshold END`
 	// ownSilence is how long the run may be silent by itself, 0 for as long as sweepers say.
-	ownSilence = `CASE WHEN f.allowance > 0 THEN f.allowance ELSE ` + ownThreshold + ` END`
+	ownSilence = `CASE WHEN f.allowance > 0 THEN f.allowance ELSE s.threshold END`
 	// freshenOthers writes the rows that come into the lease, and those that are or were quiet. The sum of an activity and
 	// a threshold is at most the largest number.
-	freshenOthers = `UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt, expired_lease = NULL,
-			own_threshold = CASE WHEN f.allowance > 0 THEN f.threshold ELSE ` + ownThreshold + ` END,
-			allowance = nullif(f.allowance, 0), allowed = CASE WHEN f.allowance > 0 THEN s.attempt END,
-			threshold = CASE WHEN s.threshold < 0 THEN s.threshold ELSE ` + noLimit + ` END,
+	freshenOthers = `UPDATE main.watchdog_sessions AS s SET lease = ?2, expired_lease = NULL, lost = NULL,
+			allowance = nullif(f.allowance, 0),
 			activity = nullif(f.activity, -1),
 			quiet_since = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` = 0 THEN f.activity END,
 			quiet_due = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` > 0
@@ -165,7 +143,7 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 	var skipped session.Skipped
 	var err error
 	runOf := func(f session.Freshness) string { return f.RunID }
-	skipped.Failed, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
+	skipped.Failed, err = storeflow.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
 		list, states := freshJSON(part)
 		doing := fmt.Sprintf("freshen %d sessions", len(part))
 		gone, err := changed(ctx, s, doing, max(len(part), 1), func(t *transaction) []string {
@@ -220,8 +198,8 @@ func latestOf(fresh []session.Freshness) []session.Freshness {
 func freshJSON(fresh []session.Freshness) (list []string, states [][]any) {
 	list = make([]string, len(fresh))
 	for i, f := range fresh {
-		list[i] = fmt.Sprintf("%+020d%.1s%010d%019d%019d%s", int64(f.Activity), strconv.FormatBool(f.Quiet), f.Attempt,
-			max(int64(f.Allowance), 0), max(int64(f.Threshold), 0), f.RunID)
+		list[i] = fmt.Sprintf("%+020d%.1s%010d%019d%s", int64(f.Activity), strconv.FormatBool(f.Quiet), f.Attempt,
+			max(int64(f.Allowance), 0), f.RunID)
 		if f.State != nil {
 			states = append(states, []any{f.RunID, f.Attempt, int64(f.Activity), string(f.State)})
 		}

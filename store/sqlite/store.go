@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // lockWait is how long a call waits for a connection, and for a lock of another writer. It is less than the record
@@ -68,7 +68,7 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 	}
 	defer s.reads.Done()
 	err = s.readCommitted(ctx, func() error { return s.retryWhileLocked(ctx, query) })
-	return s.wrapError("read", storerows.JoinContext(ctx, err))
+	return s.wrapError("read", storeflow.JoinContext(ctx, err))
 }
 
 // Close waits for the running appends and reads, and then closes the store; later calls return [ErrClosed]. It closes

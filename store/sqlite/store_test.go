@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -203,31 +208,6 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	calls.Wait()
 }
 
-// Every goroutine reads its own appends.
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	const writers, each = 16, 8
-	s := openNew(t)
-	var all sync.WaitGroup
-	for writer := range int64(writers) {
-		all.Go(func() {
-			for n := range int64(each) {
-				if err := s.Append(t.Context(), numbered(writer*each+n)); err != nil {
-					t.Error(err)
-				}
-				events, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-				if own := fmt.Sprintf("event-%d", writer*each+n); err != nil || !slices.Contains(ids(events), own) {
-					t.Errorf("%s is not among %d events read after its append: %v", own, len(events), err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if events := read(t, s); len(events) != writers*each || !slices.IsSortedFunc(events, watchdog.Event.Compare) {
-		t.Errorf("%d events, want %d in order", len(events), writers*each)
-	}
-}
-
 func TestNilDatabase(t *testing.T) {
 	t.Parallel()
 	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
@@ -300,4 +280,89 @@ func ids(events []watchdog.Event) (names []string) {
 		names = append(names, e.ID)
 	}
 	return names
+}
+
+// A putter is a store with a connection of another program, which writes to the store's tables directly.
+type putter struct {
+	*sqlite.Store
+	other *sql.DB
+	kept  bool // for the next rule
+}
+
+// hurried returns the store after it was set to look at the table often while it is followed.
+func (p putter) hurried() putter {
+	p.SetFollowPause(10 * time.Millisecond)
+	return p
+}
+
+// emptied returns the store after it deleted all rows, for the next rule. That rule does not close it.
+func (p putter) emptied(t *testing.T) putter {
+	t.Helper()
+	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; "+
+		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; DELETE FROM watchdog_outbox; COMMIT")
+	p.kept = true
+	return p
+}
+
+// Close does nothing if the next rule uses the store again. It is closed when the test ends.
+func (p putter) Close() error {
+	if p.kept {
+		return nil
+	}
+	return p.Store.Close()
+}
+
+const putRow = `INSERT OR REPLACE INTO watchdog_sessions
+	(run_id, parent, status, created_at, last_event_at, threshold, started_at, host, attempt, resumes, reason)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func (p putter) Put(ctx context.Context, rows ...session.Session) error {
+	tx, err := p.other.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	insert, err := tx.PrepareContext(ctx, putRow)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, s := range rows {
+		_, err := insert.ExecContext(ctx,
+			s.RunID, s.Parent, string(s.Status), sqlite.FormatTime(s.CreatedAt), optional(s.LastEventAt),
+			int64(s.Threshold), sqlite.FormatTime(s.StartedAt), s.Host, s.Attempt, s.Resumes, string(s.Reason))
+		if err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (p putter) Spoil(ctx context.Context, runID string) error {
+	_, err := p.other.ExecContext(ctx, "UPDATE watchdog_sessions SET last_event_at = 'yesterday' WHERE run_id = ?", runID)
+	return err
+}
+
+// optional returns NULL for a zero time.
+func optional(at time.Time) any {
+	if at.IsZero() {
+		return nil
+	}
+	return sqlite.FormatTime(at)
+}
+
+// TestOneConnection checks that a store opens no second connection, which would read the schema again, for a caller
+// that reads and then appends.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"))
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Read(t.Context(), watchdog.AggregateType, "run")
+	require.NoError(t, err)
+	require.NoError(t, s.Append(t.Context(), watchdog.Event{
+		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run", Type: "note", Payload: []byte("{}"),
+		Timestamp: time.Now(),
+	}))
+	assert.Equal(t, 1, s.Connections())
 }

@@ -63,7 +63,6 @@ func (d *decider) write(t *transaction) {
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
 var errNotDecided = errors.New("nothing was decided")
 
-// decide calls Decide, unless Transact has returned.
 func (d *decider) decide(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

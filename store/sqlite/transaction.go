@@ -85,7 +85,6 @@ func scanOne[T any](rows *sql.Rows) (value T, err error) {
 	return value, err
 }
 
-// eachRow calls row for every row of a query.
 func eachRow(on querier, row func(*sql.Rows) error, statement string, arguments ...any) error {
 	_, err := rowsOf(on, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, row(rows) }, statement, arguments...)
 	return err
@@ -114,10 +113,8 @@ type transaction struct {
 	err    error
 }
 
-// fail keeps an error, if it is the first.
 func (t *transaction) fail(err error) { t.err = cmp.Or(t.err, err) }
 
-// do executes a statement and returns how many rows it changed.
 func (t *transaction) do(statement string, arguments ...any) (rows int64) {
 	if t.err == nil {
 		rows, t.err = t.change(statement, arguments...)

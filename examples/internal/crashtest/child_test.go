@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -21,6 +23,8 @@ type job struct {
 	PollOnly  bool
 	// Leave makes the child close the watchdog right after the attach.
 	Leave bool
+	// CompleteAt is when the child completes the run; zero is never.
+	CompleteAt time.Time `json:",omitzero"`
 }
 
 // A line is what a child prints: first that its database is open, then that it is attached, then how the run ended.
@@ -28,14 +32,29 @@ type line struct {
 	Open bool `json:",omitempty"`
 	// AttachedTo is the start of the window.
 	AttachedTo time.Time `json:",omitzero"`
-	// Stop is the stop, Text its error text.
-	Stop *watchdog.Stop `json:",omitempty"`
-	Text string         `json:",omitempty"`
+	// Stop is the stop, Text its error text; Complete is the other end.
+	Stop     *watchdog.Stop `json:",omitempty"`
+	Text     string         `json:",omitempty"`
+	Complete bool           `json:",omitempty"`
+}
+
+// A closingStore is a store that is to be closed.
+type closingStore interface {
+	watchdog.EventStore
+	io.Closer
+}
+
+// openStore opens a database: that of a connection string or of a file.
+func openStore(database string) (closingStore, error) {
+	if strings.HasPrefix(database, "postgres:") {
+		return postgres.Open(context.Background(), database, postgres.Config{})
+	}
+	return sqlite.Open(context.Background(), database)
 }
 
 // watchRuns is the child's main: it watches one run after another until its input ends.
-func watchRuns(path string, in io.Reader, out io.Writer) error {
-	store, err := sqlite.Open(context.Background(), path)
+func watchRuns(database string, in io.Reader, out io.Writer) error {
+	store, err := openStore(database)
 	if err != nil {
 		return err
 	}
@@ -59,24 +78,32 @@ func watchRuns(path string, in io.Reader, out io.Writer) error {
 // watch attaches to the run, waits for its end unless j.Leave is set, and prints how the run ended.
 func (j job) watch(store watchdog.EventStore, lines *json.Encoder) error {
 	wd, err := j.guard(store)
+	if errors.Is(err, watchdog.ErrComplete) { // another child was faster
+		return errors.Join(lines.Encode(line{AttachedTo: j.StartedAt}), lines.Encode(line{Complete: true}))
+	}
 	if err != nil {
 		return err
 	}
 	if err := lines.Encode(line{AttachedTo: wd.StartedAt()}); err != nil {
 		return err
 	}
-	if j.Leave {
+	switch {
+	case j.Leave:
 		return wd.Close()
-	}
-	if j.PollOnly {
+	case !j.CompleteAt.IsZero():
+		time.Sleep(time.Until(j.CompleteAt))
+		if err := wd.Complete(); err != nil && !errors.Is(err, watchdog.ErrEnded) {
+			return err
+		}
+	case j.PollOnly:
 		poll(wd)
 	}
 	<-wd.Context().Done()
-	stop := wd.Stop()
-	if err := wd.Close(); err != nil {
-		return err
+	ended := line{Stop: wd.Stop(), Complete: errors.Is(context.Cause(wd.Context()), watchdog.ErrComplete)}
+	if ended.Stop != nil {
+		ended.Text = ended.Stop.Error()
 	}
-	return lines.Encode(line{Stop: stop, Text: stop.Error()})
+	return errors.Join(wd.Close(), lines.Encode(ended))
 }
 
 func (j job) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
@@ -92,11 +119,12 @@ func (j job) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	})
 }
 
-// poll calls Fired every millisecond, as a host does at its phase boundaries.
+// poll calls Fired every millisecond until the run has ended, as a host does at its phase boundaries.
 func poll(wd *watchdog.Watchdog) {
 	phases := time.NewTicker(time.Millisecond)
 	defer phases.Stop()
-	for _, fired := wd.Fired(); !fired; _, fired = wd.Fired() {
+	for wd.Context().Err() == nil {
+		wd.Fired()
 		<-phases.C
 	}
 }

@@ -1,6 +1,6 @@
-// Package crashtest proves with real processes and a real database that a run has exactly one cancel event per window,
-// when its process is killed with SIGKILL at any moment, and when many processes watch the same run and fire at once. A
-// test inside one process cannot prove that.
+// Package crashtest proves with real processes and real databases that a window of a run has exactly one end, a cancel
+// or a complete, when its process is killed with SIGKILL at any moment, and when many processes watch the same run and
+// fire, resume or complete it at once. A test inside one process cannot prove that.
 //
 // The test binary is its own child: it attaches to runs that its parent names and prints how they ended.
 // history_test.go reads the events without the library: it is a second description of what they must be.

@@ -15,11 +15,10 @@ import (
 
 // A history holds the events of one run, parsed without the library.
 type history struct {
-	events  []watchdog.Event
-	cancels map[string]int    // the number of cancels, by the start of the window
-	done    map[string]int    // the number of completes, by the start of the window
-	opened  map[string]string // the start of the next window, by the start of the window before
-	stops   map[string]string // the payload of the cancel, by the start of the window
+	events []watchdog.Event
+	ends   map[string]int    // the number of cancels and completes, by the start of the window
+	opened map[string]string // the start of the next window, by the start of the window before
+	stops  map[string]string // the payload of the cancel, by the start of the window
 }
 
 // readHistory opens the database again, which must succeed, and closes it.
@@ -30,7 +29,7 @@ func readHistory(t *testing.T, path, id string) *history {
 	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	h := &history{events, map[string]int{}, map[string]int{}, map[string]string{}, map[string]string{}}
+	h := &history{events, map[string]int{}, map[string]string{}, map[string]string{}}
 	for _, e := range events {
 		h.add(t, e)
 	}
@@ -46,32 +45,31 @@ func (h *history) add(t *testing.T, e watchdog.Event) {
 	require.NoError(t, json.Unmarshal(e.Payload, &payload))
 	switch e.Type {
 	case watchdog.EventCancel:
-		h.cancels[payload.Start]++
+		h.ends[payload.Start]++
 		h.stops[payload.Start] = string(e.Payload)
 	case watchdog.EventComplete:
-		h.done[payload.Start]++
+		h.ends[payload.Start]++
 	case watchdog.EventResume:
 		require.NotContains(t, h.opened, payload.Previous, "a window is followed by one window")
 		h.opened[payload.Previous] = payload.Start
 	}
 }
 
-// check follows the windows from the first one: each but the last has exactly one cancel, the last at most one, or
-// exactly one if it is over. It returns the start of the last window.
-func (h *history) check(t *testing.T, first string, over bool) (last string) {
+// check follows the windows from the first one: each but the last has exactly one end, the last at most one, or
+// exactly one if it is over.
+func (h *history) check(t *testing.T, first string, over bool) {
 	t.Helper()
 	windows, start := 0, first
 	for ; h.opened[start] != ""; start = h.opened[start] {
-		require.Equalf(t, 1, h.cancels[start], "cancels of the window since %s, which is not the last", start)
+		require.Equalf(t, 1, h.ends[start], "ends of the window since %s, which is not the last", start)
 		windows++
 	}
 	if over {
-		require.Equalf(t, 1, h.cancels[start], "cancels of the last window, since %s, which is over", start)
+		require.Equalf(t, 1, h.ends[start], "ends of the last window, since %s, which is over", start)
 	}
-	require.LessOrEqual(t, h.cancels[start], 1, "cancels of the last window, since %s", start)
+	require.LessOrEqual(t, h.ends[start], 1, "ends of the last window, since %s", start)
 	assert.Len(t, h.opened, windows, "every resume follows a window of this run")
-	assert.Len(t, h.cancels, windows+h.cancels[start], "every cancel is of a window of this run")
-	return start
+	assert.Len(t, h.ends, windows+h.ends[start], "every end is of a window of this run")
 }
 
 // continues checks that no earlier event is lost or changed.

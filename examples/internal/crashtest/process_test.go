@@ -24,22 +24,11 @@ type process struct {
 // start starts a child that watches runs.
 func start(t *testing.T, database string) *process {
 	t.Helper()
-	return startAs(t, asChild, database)
-}
-
-// startHost starts a child that carries out commands.
-func startHost(t *testing.T, database string) *process {
-	t.Helper()
-	return startAs(t, asHost, database)
-}
-
-func startAs(t *testing.T, role, database string) *process {
-	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), self)}
 	// Without GORACE each child would exit a second late.
-	p.cmd.Env = append(os.Environ(), role+"="+database, "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append(os.Environ(), asChild+"="+database, "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -74,28 +63,4 @@ func (p *process) wait() (killed bool) {
 		require.NoErrorf(p.t, err, "the child printed\n%s", &p.stderr)
 	}
 	return !p.cmd.ProcessState.Exited()
-}
-
-// ask gives a host a command and returns its answer, false if it was killed first.
-func (p *process) ask(c command) (a answer, ok bool) {
-	return a, p.jobs.Encode(c) == nil && p.lines.Decode(&a) == nil
-}
-
-// tell is ask for a host that nothing kills meanwhile. The command must succeed.
-func (p *process) tell(c command) answer {
-	p.t.Helper()
-	a, ok := p.ask(c)
-	if !ok {
-		p.cmd.Wait()
-		require.FailNow(p.t, "the host ended early", p.stderr.String())
-	}
-	require.Emptyf(p.t, a.Err, "the error of %q", c.Do)
-	return a
-}
-
-// kill kills the child with SIGKILL and waits for it.
-func (p *process) kill() {
-	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Kill())
-	require.True(p.t, p.wait(), "the child was killed")
 }

@@ -2,6 +2,7 @@ package crashtest_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 const (
@@ -17,17 +19,29 @@ const (
 	runs      = 10
 )
 
-func TestRace(t *testing.T) {
+func TestRaceSQLite(t *testing.T) {
 	t.Parallel()
-	database := filepath.Join(t.TempDir(), "events.db")
+	race(t, filepath.Join(t.TempDir(), "events.db"))
+}
+
+func TestRacePostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	race(t, server.DSN(server.Database(t)))
+}
+
+// race has processes fire, resume and complete a run at once, whose windows have one end each.
+func race(t *testing.T, database string) {
 	group := startGroup(t, database)
+	completed := 0
 	for n := range runs {
 		startedAt := time.Now().UTC().Truncate(time.Microsecond)
 		j := job{ID: fmt.Sprintf("run-%d", n), StartedAt: startedAt, Budget: 100 * time.Millisecond}
 
 		t.Run(fmt.Sprintf("eight processes that fire at once report one stop, run %d", n), func(t *testing.T) {
-			stop := group.watch(t, j)
-			assert.Equal(t, startedAt, stop.Stop.StartedAt)
+			said := group.watch(t, j)
+			require.NotNil(t, said.Stop)
+			assert.Equal(t, startedAt, said.Stop.StartedAt)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
 			assert.Equal(t, 1, count(h, watchdog.EventCancel))
@@ -40,14 +54,21 @@ func TestRace(t *testing.T) {
 			h.check(t, written(startedAt), false)
 			assert.Equal(t, 1, count(h, watchdog.EventResume))
 		})
-		t.Run(fmt.Sprintf("eight processes fire once more in the window after that, run %d", n), func(t *testing.T) {
-			j.Budget = time.Since(j.StartedAt) + 50*time.Millisecond
-			assert.Equal(t, j.StartedAt, group.watch(t, j).Stop.StartedAt)
+		t.Run(fmt.Sprintf("a window that four complete at its limit is complete or stopped, run %d", n), func(t *testing.T) {
+			j.Budget = time.Since(j.StartedAt) + 100*time.Millisecond
+			early := time.Duration(rand.IntN(16_000)-8_000) * time.Microsecond
+			j.CompleteAt = j.StartedAt.Add(j.Budget - early)
+			said := group.watch(t, j)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
-			assert.Equal(t, 2, count(h, watchdog.EventCancel))
+			assert.Equal(t, said.Complete, said.Stop == nil)
+			if said.Complete {
+				completed++
+			}
+			assert.Equal(t, said.Complete, count(h, watchdog.EventComplete) == 1)
 		})
 	}
+	t.Logf("%d of %d windows were complete", completed, runs)
 	group.end()
 }
 
@@ -67,11 +88,15 @@ func startGroup(t *testing.T, database string) group {
 	return all
 }
 
-// watch gives the run to all processes and returns the stop that each of them reports.
+// watch gives the run to all processes and returns the end that each of them reports. Half of them complete it.
 func (all group) watch(t *testing.T, j job) line {
 	t.Helper()
+	completeAt := j.CompleteAt
 	for i, p := range all {
-		j.PollOnly = i%2 == 1
+		j.PollOnly, j.CompleteAt = i%2 == 1, time.Time{}
+		if i%4 < 2 {
+			j.CompleteAt = completeAt
+		}
 		require.NoError(t, p.jobs.Encode(j))
 	}
 	var windows, ends []line
@@ -80,9 +105,8 @@ func (all group) watch(t *testing.T, j job) line {
 	}
 	for i := range all {
 		require.Equal(t, windows[0], windows[i], "the window of every process")
-		require.Equal(t, ends[0], ends[i], "the stop of every process")
+		require.Equal(t, ends[0], ends[i], "the end of every process")
 	}
-	require.NotNil(t, ends[0].Stop)
 	return ends[0]
 }
 

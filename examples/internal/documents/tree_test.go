@@ -131,7 +131,7 @@ func skip(err error) error {
 }
 
 // skipped reports whether a folder holds no documents: testdata, built tools, and what begins with a dot. Those of the
-// adapters are checked in their module adaptertest, since go.work has none of their SDKs.
+// adapters are checked in bench/agents, since go.work has none of their SDKs.
 func skipped(dir string) bool {
 	base := path.Base(dir)
 	return slices.Contains([]string{"watchdogadk", "watchdogeino", "watchdogmcp"}, dir) || base == "testdata" || base == "bin" || dir != "." && strings.HasPrefix(base, ".")

@@ -1,11 +1,9 @@
 package sweeptest_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -19,31 +17,19 @@ import (
 // A job is what a child does until its input ends: it sweeps, or with Run it is the host of a run.
 type job struct {
 	DSN string
-	// Interval is the time between passes, Cap the most cancels in a pass.
-	Interval time.Duration
-	Cap      int
-	// Threshold has sessions of any age swept that are silent for longer.
-	Threshold time.Duration
 
 	Run       string
 	StartedAt time.Time
 	Host      string
 	Resume    bool
 	Poll      time.Duration
-	// More is how many more runs the host has, and Mute has none of them give a sign of life: none is ever silent.
-	More    int
-	Mute    bool
-	Promise time.Duration
 }
 
 // A line is what a child prints.
 type line struct {
-	// Cancelled are the sessions that a pass cancelled.
-	Cancelled []string `json:",omitempty"`
-	// Attempt is the host's attempt at the run, Cause the cause of the context's end and EndedAt its time.
+	// Attempt is the host's attempt at the run, Cause the cause of the context's end.
 	Attempt watchdog.Attempt    `json:",omitzero"`
 	Cause   watchdog.StopReason `json:",omitempty"`
-	EndedAt time.Time           `json:",omitzero"`
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -64,40 +50,24 @@ func work(text string, in io.Reader, out io.Writer) error {
 		time.Sleep(20 * time.Millisecond) // like a supervisor that restarts a program while the server is down
 		s, err = openStore(ctx, j.DSN)
 	}
+	if err != nil && ctx.Err() != nil {
+		return nil //nolint:nilerr // it was asked to end before the server was back
+	}
 	if err != nil {
-		return unlessEnded(ctx, err)
+		return err
 	}
 	if j.Run == "" {
-		err = j.sweep(ctx, s, json.NewEncoder(out))
+		err = sweepAll(ctx, s)
 	} else {
 		err = j.host(ctx, s, json.NewEncoder(out))
 	}
 	return errors.Join(err, s.Close())
 }
 
-// unlessEnded returns err, or nil if the child was asked to end before the server was back.
-func unlessEnded(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	default:
-		return err
-	}
-}
-
-func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
-	minAge := time.Duration(0)
-	if j.Threshold > 0 {
-		minAge = watchdog.None
-	}
+// sweepAll sweeps in short passes of few cancels, so that many processes take part.
+func sweepAll(ctx context.Context, s store) error {
 	sweeper, err := sweep.New(s, s, sweep.Config{
-		StalledThreshold: j.Threshold, MinAge: minAge,
-		Interval: j.Interval, StartupDelay: watchdog.None, MaxCancellationsPerRun: int64(j.Cap), Logger: quiet,
-		OnPass: func(p sweep.Pass) {
-			if said := (line{Cancelled: cancelledIn(p)}); said.Cancelled != nil {
-				_ = lines.Encode(said) // the parent may have exited
-			}
-		},
+		Interval: 20 * time.Millisecond, StartupDelay: watchdog.None, MaxCancellationsPerRun: 20, Logger: quiet,
 	})
 	if err != nil {
 		return err
@@ -105,18 +75,13 @@ func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
 	return sweeper.Run(ctx)
 }
 
-func cancelledIn(p sweep.Pass) (runIDs []string) {
-	for _, c := range p.Cases {
-		if c.Handling == sweep.CaseCancelled {
-			runIDs = append(runIDs, c.Session.RunID)
-		}
-	}
-	return runIDs
-}
-
-// host attaches to a run, prints the attempt and later the run's end, and waits for the end of the input.
+// host attaches to a run, prints the attempt and later the run's end, and waits for the end of the input. It says soon
+// that its run is quiet: after a quarter of its threshold.
 func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
-	keeper, err := j.keeper(s)
+	keeper, err := session.NewKeeper(session.KeeperConfig{
+		Store: s, Host: j.Host, Promise: session.ShortestPromise, Threshold: time.Second,
+		Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
+	})
 	if err != nil {
 		return err
 	}
@@ -134,16 +99,11 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	if !j.Mute {
-		wd.Activity() // a run that never signals is not silent
-	}
-	if err := j.attachMore(cfg); err != nil {
-		return err
-	}
+	wd.Activity() // a run that never signals is not silent
 	err = lines.Encode(line{Attempt: wd.Attempt()})
 	select {
 	case <-wd.Context().Done():
-		said := line{EndedAt: time.Now()}
+		var said line
 		if stopped := (*watchdog.Stop)(nil); errors.As(context.Cause(wd.Context()), &stopped) {
 			said.Cause = stopped.Code
 		}
@@ -152,27 +112,4 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	case <-ctx.Done():
 	}
 	return errors.Join(err, wd.Close())
-}
-
-// attachMore attaches to the other runs of the host.
-func (j job) attachMore(cfg watchdog.Config) error {
-	for i := range j.More {
-		run := watchdog.Run{ID: fmt.Sprintf("%s-%05d", j.Run, i), StartedAt: j.StartedAt}
-		wd, err := watchdog.New(context.Background(), run, cfg)
-		if err != nil {
-			return err
-		}
-		if !j.Mute {
-			wd.Activity()
-		}
-	}
-	return nil
-}
-
-// keeper says soon that a run is quiet: after a quarter of its threshold.
-func (j job) keeper(s session.Store) (*session.Keeper, error) {
-	return session.NewKeeper(session.KeeperConfig{
-		Store: s, Host: j.Host, Promise: cmp.Or(j.Promise, session.ShortestPromise), Threshold: time.Second,
-		Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
-	})
 }

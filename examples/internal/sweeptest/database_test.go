@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 	"github.com/stretchr/testify/require"
@@ -23,8 +24,9 @@ import (
 // A database reads the tables without the library.
 type database struct {
 	*sql.DB
-	dsn  string
-	rows string // inserts rows; its parameters are the number of all and of stalled ones
+	dsn    string
+	server *pgtest.Server // nil for SQLite
+	zone   string         // of the times that are written
 	// processes, stalled and woken are the sizes of the test with many sweepers.
 	processes, stalled, woken int
 }
@@ -43,19 +45,17 @@ func openStore(ctx context.Context, dsn string) (store, error) {
 	return sqlite.Open(ctx, dsn)
 }
 
-func (db *database) isPostgres() bool { return strings.HasPrefix(db.dsn, "postgres:") }
-
 func newSQLite(t *testing.T) *database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sessions.db")
-	db := &database{dsn: file, rows: sqliteRows, processes: 3, stalled: 200, woken: 50}
+	db := &database{dsn: file, processes: 3, stalled: 200, woken: 50}
 	return db.open(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)")
 }
 
 func newPostgres(t *testing.T, server *pgtest.Server) *database {
 	t.Helper()
 	dsn := server.DSN(server.Database(t))
-	db := &database{dsn: dsn, rows: postgresRows, processes: 5, stalled: 2000, woken: 500}
+	db := &database{dsn: dsn, server: server, zone: "Z", processes: 5, stalled: 2000, woken: 500}
 	if racing.Enabled {
 		db.stalled, db.woken = 400, 100
 	}
@@ -82,35 +82,25 @@ func (db *database) store(t *testing.T) store {
 	return s
 }
 
-// The rows of both databases: first the stalled ones, each a minute older, then those with an event in the last five
-// minutes.
-const (
-	sqliteRows = `
-			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
-			ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n),
-		times(i, at) AS (SELECT i, strftime('%Y-%m-%d %H:%M:%f000', 'now', -age || ' seconds') FROM ages)
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-			SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000',
-				'host-' || (i % 3), 1
-			FROM times`
-	postgresRows = `
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-			SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z', now() - age * interval '1 second',
-				'2026-01-01Z', 'host-' || (i % 3), 1
-			FROM (
-				SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age
-				FROM generate_series(1, $1::int) AS n(i)
-			) AS ages`
-)
-
 func runNumber(i int) string { return fmt.Sprintf("run-%07d", i) }
 
-// seed inserts n active sessions, some of them stalled.
+// seed inserts n active sessions. First come the stalled ones, each a minute older, then those with an event in the last
+// five minutes.
 func (db *database) seed(t *testing.T, n, stalled int) {
 	t.Helper()
-	_, err := db.ExecContext(t.Context(), db.rows, n, stalled)
-	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "ANALYZE watchdog_sessions")
+	var rows []string
+	for i := 1; i <= n; i++ {
+		age := time.Duration(i%300) * time.Second
+		if i <= stalled {
+			age = 15*time.Minute + time.Duration(i)*time.Minute
+		}
+		const layout, began = "2006-01-02 15:04:05.000000", "2026-01-01 00:00:00.000000"
+		last := time.Now().Add(-age).UTC().Format(layout)
+		rows = append(rows, fmt.Sprintf("('%[1]s', 'active', '%[2]s%[4]s', '%[3]s%[4]s', '%[2]s%[4]s', 'host', 1)",
+			runNumber(i), began, last, db.zone))
+	}
+	_, err := db.ExecContext(t.Context(), "INSERT INTO watchdog_sessions "+
+		"(run_id, status, created_at, last_event_at, started_at, host, attempt) VALUES "+strings.Join(rows, ", "))
 	require.NoError(t, err)
 }
 

@@ -5,7 +5,7 @@
 // The test binary is its own child: a sweeper, or a host with a live run. The tests read the tables without the
 // library.
 //
-// With WATCHDOG_LONG set there are 1,000,000 active sessions. Without PostgreSQL its tests are skipped.
+// Without PostgreSQL its tests are skipped.
 //
 // The package exports nothing.
 package sweeptest

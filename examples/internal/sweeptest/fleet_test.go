@@ -3,7 +3,6 @@ package sweeptest_test
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,32 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-// manySweepers sweeps one database with many processes while some of its stalled sessions wake up.
-func manySweepers(t *testing.T, db *database) {
-	f := newFleet(t, db)
+// sweepersDie kills sweepers in many processes, and in PostgreSQL the server, while some stalled sessions wake up.
+func sweepersDie(t *testing.T, db *database) {
+	db.seed(t, db.stalled+100, db.stalled)
+	f := &fleet{t: t, db: db}
 	waking := f.wakeUp()
-	f.finish(waking)
-	for runID, times := range f.reported {
-		require.Equal(t, 1, times, "the processes that reported the cancel of %s", runID)
-	}
-	require.Len(t, f.reported, db.cancelled(), "each cancel was reported by a process")
-}
-
-func TestCrashes(t *testing.T) {
-	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{})
-	f := newFleet(t, newPostgres(t, server))
-	waking := f.wakeUp()
-	all := f.db.stalled - f.db.woken
+	all := db.stalled - db.woken
 	for round := 1; round <= 10; round++ {
 		f.await(round * all / 12)
 		f.replaceOne()
-		if round == 5 {
-			server.Kill()
-			require.NoError(t, server.Restart())
+		if round == 5 && db.server != nil {
+			db.server.Kill()
+			require.NoError(t, db.server.Restart())
 		}
 	}
 	f.finish(waking)
@@ -47,33 +34,9 @@ type fleet struct {
 	t       *testing.T
 	db      *database
 	members []*process
-	reading sync.WaitGroup
-
-	mu       sync.Mutex
-	reported map[string]int // how many processes reported the cancel of a run
 }
 
-func newFleet(t *testing.T, db *database) *fleet {
-	t.Helper()
-	db.seed(t, db.stalled+100, db.stalled)
-	f := &fleet{t: t, db: db, reported: map[string]int{}}
-	return f
-}
-
-func (f *fleet) start() *process {
-	f.t.Helper()
-	p := start(f.t, job{DSN: f.db.dsn, Interval: 20 * time.Millisecond, Cap: 20})
-	f.reading.Go(func() {
-		for said := range p.said {
-			f.mu.Lock()
-			for _, runID := range said.Cancelled {
-				f.reported[runID]++
-			}
-			f.mu.Unlock()
-		}
-	})
-	return p
-}
+func (f *fleet) start() *process { return start(f.t, job{DSN: f.db.dsn}) }
 
 // replaceOne kills a random sweeper with SIGKILL and starts another.
 func (f *fleet) replaceOne() {
@@ -181,10 +144,6 @@ func (f *fleet) finish(w *wokenSessions) {
 	f.await(f.db.stalled - awake)
 	for _, p := range f.members {
 		p.end()
-	}
-	f.reading.Wait()
-	for _, p := range f.members {
-		p.wait()
 	}
 	f.check(w)
 }

@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,20 +17,19 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	input  io.Closer
-	said   chan line // closed once the child has exited
-	killed bool
-	err    error // the result of Wait, once said is closed
+	lines  *json.Decoder
+	wait   func() error // once, however often it is called
 	stderr bytes.Buffer
 }
 
-// start starts a child. The test must receive its lines from said.
+// start starts a child.
 func start(t *testing.T, j job) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	text, err := json.Marshal(j)
 	require.NoError(t, err)
-	p := &process{t: t, cmd: exec.Command(self), said: make(chan line, 16)}
+	p := &process{t: t, cmd: exec.Command(self)}
 	// Without GORACE each child would exit a second late.
 	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
@@ -39,57 +38,30 @@ func start(t *testing.T, j job) *process {
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	go p.read(out)
-	t.Cleanup(func() {
-		p.kill()
-		for range p.said {
-		}
-	})
+	p.lines, p.wait = json.NewDecoder(out), sync.OnceValue(p.cmd.Wait)
+	t.Cleanup(p.kill)
 	return p
 }
 
-func (p *process) read(out io.Reader) {
-	defer close(p.said)
-	for lines := json.NewDecoder(out); ; {
-		var said line
-		if lines.Decode(&said) != nil {
-			break
-		}
-		p.said <- said
-	}
-	p.err = p.cmd.Wait()
-}
-
-// kill sends SIGKILL.
-func (p *process) kill() {
-	p.killed = true
-	_ = p.cmd.Process.Kill() // the child may have exited already
-}
-
-// end makes the child exit by itself.
-func (p *process) end() { p.input.Close() }
-
 // must returns the child's next line.
-func (p *process) must() line {
+func (p *process) must() (said line) {
 	p.t.Helper()
-	select {
-	case said, there := <-p.said:
-		if !there {
-			require.FailNow(p.t, "the child ended early", "%v\n%s", p.err, &p.stderr)
-		}
-		return said
-	case <-time.After(patience):
-		require.FailNow(p.t, "the child says nothing")
-		return line{}
+	if err := p.lines.Decode(&said); err != nil {
+		p.kill()
+		require.FailNow(p.t, "the child ended early", "%v\n%s", err, &p.stderr)
 	}
+	return said
 }
 
-// wait waits for the child's end. It fails the test if the child failed.
-func (p *process) wait() {
+// kill sends SIGKILL and waits for the child. One that has exited stays as it is.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.wait()
+}
+
+// end makes the child exit by itself, and waits for it.
+func (p *process) end() {
 	p.t.Helper()
-	for range p.said {
-	}
-	if !p.killed {
-		require.NoError(p.t, p.err, p.stderr.String())
-	}
+	require.NoError(p.t, p.input.Close())
+	require.NoError(p.t, p.wait(), p.stderr.String())
 }

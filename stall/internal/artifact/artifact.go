@@ -1,3 +1,21 @@
+// Package artifact writes the files that describe a trip of the stall sentinel. Each file is there whole or not at all:
+//
+//	<root>/<step>/_stall/event.json       what tripped, what was done about it and how the command ended
+//	<root>/<step>/_stall/probe.jsonl      a line for each probe
+//	<root>/<step>/_stall/stderr.tail.log  the end of standard error
+//	<root>/<step>/_stall/decision.json    for a completion check: that it is incomplete, and why
+//
+// A file is written under a temporary name, synced, and then renamed: a reader sees the old file or the new one. Other
+// programs read these files, so the bytes of all but stderr.tail.log are a contract.
+//
+// Nothing outside of the root is touched, whatever a step is called and whatever is in its folder. A step's name is one
+// path element ([CheckStep]), the root stays the folder that it was when it was opened, and a symbolic link below it is
+// refused even if it points inside. Every call walks down from the root again, so that it sees a link, or a missing
+// folder, that was not there before.
+//
+// The files of an earlier attempt at the same step keep their names until [Dir.SetAside] puts "previous." before them.
+//
+// The package does not decide, does not redact and does not limit the size of what it writes.
 package artifact
 
 import (
@@ -6,7 +24,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // Folder is the folder of the artifacts, inside the folder of their step.
@@ -29,13 +46,12 @@ var names = []string{DecisionFile, EventFile, ProbeFile, TailFile}
 // maxTries is how often to try a write if another process removes the temporary file, as [Open] does, or the folder.
 const maxTries = 10
 
-// A Dir is the folder of one step's artifacts. [Open] makes one. It is safe for concurrent use. If several processes
-// use the same step, each of them may replace files, but only one may append probes.
+// A Dir is the folder of one step's artifacts. [Open] makes one. It is not safe for concurrent use. If several
+// processes use the same step, each of them may replace files, but only one may append probes.
 type Dir struct {
 	step  string
 	given string // the root folder as the caller named it
 
-	mu      sync.Mutex
 	root    *os.Root
 	written map[string]bool // by this Dir, so that nothing points to the files of an earlier one
 }
@@ -45,26 +61,20 @@ type Dir struct {
 // step's folders, so that a step that does not stall leaves none. Open removes temporary files that a crashed process
 // left there. The caller must close the Dir.
 //
-// Open wraps [ErrInvalidStep], [ErrSymlink], [ErrInTheWay] or an error of the file system.
+// The step must be one that [CheckStep] allows. Open wraps [ErrSymlink], [ErrInTheWay] or an error of the file system.
 func Open(root, step string) (*Dir, error) {
-	if err := CheckStep(step); err != nil {
-		return nil, fmt.Errorf("open stall artifacts: %w", err)
-	}
 	r, err := openRoot(root)
 	if err != nil {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
 	}
 	d := &Dir{step: step, given: root, root: r, written: map[string]bool{}}
-	if err := d.removeLeftovers(); err != nil {
+	if err := d.inOldFolder(removeTemporaries); err != nil {
 		return nil, errors.Join(fmt.Errorf("open stall artifacts %s: %w", d.path(""), err), r.Close())
 	}
 	return d, nil
 }
 
 func openRoot(root string) (*os.Root, error) {
-	if root == "" {
-		return nil, errors.New("the root folder is empty: name a folder, such as state/artifacts")
-	}
 	absolute, err := filepath.Abs(root) // for errors, because the working directory can change
 	if err != nil {
 		return nil, fmt.Errorf("%s: find the absolute path: %w", root, err)
@@ -79,8 +89,6 @@ func openRoot(root string) (*os.Root, error) {
 // becomes previous.event.json, and so on. What was set aside before is removed. Each rename is atomic, and a crash in
 // between leaves no file under its own name that points to one that is not there.
 func (d *Dir) SetAside() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	err := d.inOldFolder(func(folder *os.Root) error {
 		for _, name := range names {
 			if err := folder.Remove(previous + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,16 +111,21 @@ func (d *Dir) SetAside() error {
 
 // WriteTail writes stderr.tail.log. The caller has to remove secrets from the tail.
 func (d *Dir) WriteTail(tail []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	return d.replace(TailFile, tail)
 }
 
 // Close closes the root folder. Later calls of other methods wrap [os.ErrClosed]. Closing again does nothing.
 func (d *Dir) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	return d.root.Close()
+}
+
+// replaceDocument replaces a file by a value as indented JSON.
+func (d *Dir) replaceDocument(name string, v any) error {
+	text, err := encode(v, "  ")
+	if err != nil {
+		return err
+	}
+	return d.replace(name, text)
 }
 
 // replace replaces a file and notes that this Dir wrote it.
@@ -122,9 +135,9 @@ func (d *Dir) replace(name string, text []byte) error {
 
 // write does one write in the folder. It tries again if another process changed the folder meanwhile.
 func (d *Dir) write(name string, do func(folder *os.Root) error) error {
-	err := d.inFolder(do)
+	err := d.inFolder(makeFolder, do)
 	for try := 1; try < maxTries && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)); try++ {
-		err = d.inFolder(do)
+		err = d.inFolder(makeFolder, do)
 	}
 	if err != nil {
 		return fmt.Errorf("write stall artifact %s: %w", d.path(name), err)
@@ -133,13 +146,14 @@ func (d *Dir) write(name string, do func(folder *os.Root) error) error {
 	return nil
 }
 
-func (d *Dir) inFolder(do func(folder *os.Root) error) error {
-	step, err := makeFolder(d.root, d.step)
+// inFolder does something in the folder, which it enters by open, as it does the step's.
+func (d *Dir) inFolder(open func(*os.Root, string) (*os.Root, error), do func(folder *os.Root) error) error {
+	step, err := open(d.root, d.step)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = step.Close() }() // only a folder: nothing is lost
-	folder, err := makeFolder(step, Folder)
+	folder, err := open(step, Folder)
 	if err != nil {
 		return err
 	}
@@ -147,34 +161,18 @@ func (d *Dir) inFolder(do func(folder *os.Root) error) error {
 	return do(folder)
 }
 
-// removeLeftovers removes the temporary files of a crashed process, if there is a folder. It fails if something else is
-// in the place of a file.
-func (d *Dir) removeLeftovers() error {
-	return d.inOldFolder(removeTemporaries)
-}
-
-// inOldFolder does something in the folder if it is there and everything in it is what it should be.
+// inOldFolder does something in the folder if it is there. It fails if something else is in the place of a file.
 func (d *Dir) inOldFolder(do func(folder *os.Root) error) error {
-	step, err := enterFolder(d.root, d.step)
+	err := d.inFolder(enterFolder, func(folder *os.Root) error {
+		if err := checkFiles(folder); err != nil {
+			return err
+		}
+		return do(folder)
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = step.Close() }()
-	folder, err := enterFolder(step, Folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	if err := checkFiles(folder); err != nil {
-		return err
-	}
-	return do(folder)
+	return err
 }
 
 // pointer returns the name of a file that this Dir wrote, and an empty text for any other.

@@ -32,7 +32,7 @@ func writeForever() error {
 // removes its temporary files.
 func TestCrash(t *testing.T) {
 	f, leftovers := newFixture(t), 0
-	for kills := 0; kills < 50 || leftovers == 0; kills++ {
+	for kills := 0; kills < 20 || leftovers == 0; kills++ {
 		require.Less(t, kills, 1000, "no kill left a temporary file: this test shows nothing")
 		killAtRandom(t, f)
 		leftovers += countLeftovers(t, f)
@@ -80,7 +80,7 @@ func countLeftovers(t *testing.T, f *fixture) int {
 	}
 	n := 0
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), artifact.TempPrefix) {
+		if strings.HasPrefix(entry.Name(), tempPrefix) {
 			n++
 		}
 	}

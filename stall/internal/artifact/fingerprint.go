@@ -15,29 +15,18 @@ const (
 	shortHash       = 12  // hexadecimal digits of a hash in a fingerprint
 )
 
-// The fingerprints of a silent command.
+// The fingerprints of what the host sees itself.
 const (
-	NoOutputFingerprint    = "stall/no_output"
-	NeverOutputFingerprint = "stall/no_output:never" // there was no output at all
+	NoOutputFingerprint         = "stall/no_output"
+	NeverOutputFingerprint      = "stall/no_output:never" // there was no output at all
+	StableNoProgressFingerprint = "stall/no-progress"     // whatever the state is
+	WallClockFingerprint        = "stall/wall_clock"      // it was used up
+	TerminalProbeFingerprint    = "stall/terminal:probe"  // a probe calls it so and gives no fingerprint of its own
 )
 
-// The fingerprints of a command that makes no progress, whatever its state, and of one that used up its wall clock.
-const (
-	StableNoProgressFingerprint = "stall/no-progress"
-	WallClockFingerprint        = "stall/wall_clock"
-)
-
-// TerminalProbeFingerprint is for a probe that calls a state terminal and gives no fingerprint of its own.
-const TerminalProbeFingerprint = "stall/terminal:probe"
-
-// NoProgressFingerprint is for a probe's digest that does not change: "stall/no_progress:" and the first 12 digits of
-// the digest. A digest that is not a hash is hashed first.
-func NoProgressFingerprint(digest string) string {
-	if !isHash(digest) {
-		digest = hash(digest)
-	}
-	return "stall/no_progress:" + digest[:shortHash]
-}
+// NoProgressFingerprint is for a probe's digest, a hash, that does not change: "stall/no_progress:" and the first 12
+// digits of the digest.
+func NoProgressFingerprint(digest string) string { return "stall/no_progress:" + digest[:shortHash] }
 
 // PatternFingerprint is for the nth terminal pattern, from 1: "stall/terminal:pattern-1".
 func PatternFingerprint(n int) string { return "stall/terminal:pattern-" + strconv.Itoa(n) }

@@ -27,7 +27,6 @@ const (
 // tempPrefix is the prefix of temporary files. No other file here has it.
 const tempPrefix = ".watchdog-"
 
-// makeFolder opens a subfolder, and makes it if it is missing.
 func makeFolder(parent *os.Root, name string) (*os.Root, error) {
 	folder, err := enterFolder(parent, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +48,7 @@ func enterFolder(parent *os.Root, name string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFolder(before, name); err != nil {
+	if err := checkPlace(before, name, before.IsDir(), "folder"); err != nil {
 		return nil, err
 	}
 	folder, err := parent.OpenRoot(name + "/.") // fails for a pipe, whose opening would wait for a writer
@@ -66,40 +65,33 @@ func enterFolder(parent *os.Root, name string) (*os.Root, error) {
 	return folder, nil
 }
 
-func checkFolder(info fs.FileInfo, name string) error {
+// checkPlace checks what is in the place of a folder or a file.
+func checkPlace(info fs.FileInfo, name string, isRight bool, right string) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return symlinkError(name)
-	case !info.IsDir():
-		return fmt.Errorf("%w: %s is not a folder (%v); remove it", ErrInTheWay, name, info.Mode())
+		return fmt.Errorf("%w: %s; remove it", ErrSymlink, name)
+	case !isRight:
+		return fmt.Errorf("%w: %s is not a %s (%v); remove it", ErrInTheWay, name, right, info.Mode())
 	}
 	return nil
 }
 
 func checkFile(info fs.FileInfo, name string) error {
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return symlinkError(name)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is not a regular file (%v); remove it", ErrInTheWay, name, info.Mode())
-	}
-	return nil
+	return checkPlace(info, name, info.Mode().IsRegular(), "regular file")
 }
-
-func symlinkError(name string) error { return fmt.Errorf("%w: %s; remove it", ErrSymlink, name) }
 
 // checkFiles checks the places of all files before one of them is needed.
 func checkFiles(folder *os.Root) error {
 	for _, name := range names {
-		if err := cmp.Or(checkPlace(folder, name), checkPlace(folder, previous+name)); err != nil {
+		if err := cmp.Or(checkIfThere(folder, name), checkIfThere(folder, previous+name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkPlace checks that nothing but a regular file is in the place of a file.
-func checkPlace(folder *os.Root, name string) error {
+// checkIfThere checks that nothing but a regular file is in the place of a file.
+func checkIfThere(folder *os.Root, name string) error {
 	info, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

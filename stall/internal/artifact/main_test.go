@@ -57,6 +57,9 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
 }
 
+// tempPrefix is the prefix of temporary files.
+const tempPrefix = ".watchdog-"
+
 // A fixture is a root folder for artifacts, beside a folder that must not change.
 type fixture struct {
 	t                   *testing.T
@@ -80,7 +83,7 @@ func (f *fixture) populate(folder string) {
 	for _, name := range files {
 		require.NoError(f.t, os.WriteFile(filepath.Join(folder, name), []byte("a canary without a newline"), 0o644))
 	}
-	require.NoError(f.t, os.WriteFile(filepath.Join(folder, artifact.TempPrefix+"theirs"), []byte("a canary"), 0o644))
+	require.NoError(f.t, os.WriteFile(filepath.Join(folder, tempPrefix+"theirs"), []byte("a canary"), 0o644))
 }
 
 var files = []string{artifact.EventFile, artifact.ProbeFile, artifact.TailFile, artifact.DecisionFile}

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrInvalidStep is for a step that cannot name a folder, or would not name the same folder on every system.
-// [CheckStep] and [Open] wrap it.
+// [CheckStep] wraps it.
 var ErrInvalidStep = errors.New("invalid step")
 
 // The longest name of a step.

@@ -20,13 +20,10 @@ const (
 
 // digestOf returns the digest of an object. The given digest is the one that the probe printed, or empty.
 func digestOf(object map[string]any, given string) string {
-	if given != "" {
-		return sum(append([]byte(domainGiven), given...))
+	text := append([]byte(domainGiven), given...)
+	if given == "" {
+		text = appendCanonical([]byte(domainObject), object)
 	}
-	return sum(appendCanonical([]byte(domainObject), object))
-}
-
-func sum(text []byte) string {
 	hash := sha256.Sum256(text)
 	return hex.EncodeToString(hash[:])
 }
@@ -51,17 +48,13 @@ func appendCanonical(form []byte, value any) []byte {
 		}
 		return append(form, ']')
 	default:
-		return appendObject(form, value.(map[string]any))
+		object := value.(map[string]any)
+		form = append(form, '{')
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			form = appendCanonical(appendCanonical(form, key), object[key])
+		}
+		return append(form, '}')
 	}
-}
-
-func appendObject(form []byte, object map[string]any) []byte {
-	form = append(form, '{')
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		form = appendCanonical(form, key)
-		form = appendCanonical(form, object[key])
-	}
-	return append(form, '}')
 }
 
 // canonicalNumber returns a number as its digits without a zero at either end, times a power of ten: -12.50 becomes

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"regexp"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -103,30 +104,14 @@ func (d decoder) at(err error) error {
 	return fmt.Errorf("%w (near byte %d)", err, d.InputOffset())
 }
 
+// whole matches every escape but one half of a surrogate pair. It is compiled when it is used first: few programs have
+// a probe.
+var whole = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\\(?:[^u]|u(?i:[^d]...|d[0-7]..|d[89ab]..\\ud[c-f]..))`)
+})
+
 // hasLoneSurrogate reports whether valid JSON has an escape that is one half of a surrogate pair without the other
 // half. encoding/json replaces all of them with the same character.
 func hasLoneSurrogate(text []byte) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			continue
-		}
-		i++ // to the escaped character
-		switch {
-		case !inRange(text[i:], 0xD800, 0xDFFF):
-		case inRange(text[i:], 0xD800, 0xDBFF) && text[i+5] == '\\' && inRange(text[i+6:], 0xDC00, 0xDFFF):
-			i += 6
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-// inRange reports whether the text begins with uXXXX, the rest of an escape, and the code is in the range.
-func inRange(text []byte, first, last uint64) bool {
-	if len(text) < 5 || text[0] != 'u' {
-		return false
-	}
-	code, err := strconv.ParseUint(string(text[1:5]), 16, 16)
-	return err == nil && first <= code && code <= last
+	return bytes.Contains(text, []byte(`\u`)) && bytes.Contains(whole().ReplaceAll(text, nil), []byte(`\`))
 }

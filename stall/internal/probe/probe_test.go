@@ -80,8 +80,6 @@ func TestDigest(t *testing.T) {
 		left, right string
 		equal       bool
 	}{
-		{"the order of keys", `{"a":1,"b":{"c":2,"d":3}}`, `{"b":{"d":3,"c":2},"a":1}`, true},
-		{"white space", `{"a":[1,2]}`, "\n{ \"a\" :\t[ 1 , 2 ]\r\n}\n", true},
 		{"an escape", `{"\u0041":"\u0041\/\n"}`, `{"A":"A/\u000a"}`, true},
 		{"an escaped pair", `{"a":"\ud83d\ude00"}`, `{"a":"😀"}`, true},
 		{"a replacement character", `{"a":"\ufffd"}`, `{"a":"` + "\uFFFD" + `"}`, true},
@@ -89,17 +87,11 @@ func TestDigest(t *testing.T) {
 		{"the spelling of a number", `{"a":[1,1,1,1,-0.5,1200]}`, `{"a":[1.0,1e0,10E-1,0.1e+1,-5.0e-1,12e2]}`, true},
 		{"the spelling of zero", `{"a":[0,0,0]}`, `{"a":[-0,0.00,0e99]}`, true},
 		{"the spelling of a large exponent", `{"a":1e100000000000000000000}`, `{"a":10e99999999999999999999}`, true},
-		{"a nested value", `{"a":[{"b":{"c":1}}]}`, `{"a":[{"b":{"c":2}}]}`, false},
-		{"a nested key", `{"a":[{"b":{"c":1}}]}`, `{"a":[{"b":{"d":1}}]}`, false},
 		{"a key that moved out", `{"a":{"b":1}}`, `{"a":{},"b":1}`, false},
-		{"the order of an array", `{"a":[1,2]}`, `{"a":[2,1]}`, false},
 		{"the nesting of an array", `{"a":[[1],2]}`, `{"a":[[1,2]]}`, false},
 		{"an integer past 2^53", `{"a":9007199254740992}`, `{"a":9007199254740993}`, false},
 		{"the last digit of a long fraction", `{"a":0.10000000000000000000001}`, `{"a":0.1}`, false},
 		{"numbers beyond a float64", `{"a":1e400}`, `{"a":1e401}`, false},
-		{"a sign", `{"a":1}`, `{"a":-1}`, false},
-		{"a power of ten", `{"a":1}`, `{"a":10}`, false},
-		{"a number and its text", `{"a":1}`, `{"a":"1"}`, false},
 		{"null and nothing", `{"a":null}`, `{}`, false},
 		{"null and false", `{"a":null}`, `{"a":false}`, false},
 		{"true and false", `{"a":true}`, `{"a":false}`, false},
@@ -167,51 +159,33 @@ func TestErrors(t *testing.T) {
 	}{
 		{"more than 64 KiB", padded(64<<10 + 1), probe.ErrTooLong, "64 KiB"},
 		{"nothing", "", probe.ErrNotObject, "nothing"},
-		{"white space", " \n", probe.ErrNotObject, "nothing"},
-		{"a text", `"QaNaRy"`, probe.ErrNotObject, "something else"},
 		{"no JSON", `QaNaRy`, probe.ErrNotObject, "something else"},
 		{"an array", `[{}]`, probe.ErrNotObject, "something else"},
 		{"a byte order mark", "\uFEFF{}", probe.ErrNotObject, "something else"},
 		{"two objects", `{}{"QaNaRy":1}`, probe.ErrNotObject, "more after it"},
-		{"text after the object", `{} QaNaRy`, probe.ErrNotObject, "more after it"},
 		{"half an object", `{"a":{"QaNaRy":1`, probe.ErrNotObject, "near byte 16"},
 		{"half a text", `{"a":"QaNaRy`, probe.ErrNotObject, "near byte"},
 		{"a comma too many", `{"a":[1,]}`, probe.ErrNotObject, "near byte"},
-		{"a comma too few", `{"a":1 "QaNaRy":2}`, probe.ErrNotObject, "near byte"},
-		{"no colon", `{"QaNaRy" 1}`, probe.ErrNotObject, "near byte"},
-		{"the wrong bracket", `{"a":[1}}`, probe.ErrNotObject, "near byte"},
-		{"a number as key", `{1:2}`, probe.ErrNotObject, "near byte"},
-		{"a number with a leading zero", `{"a":01}`, probe.ErrNotObject, "near byte"},
-		{"a control character in a text", "{\"a\":\"QaNaRy\n\"}", probe.ErrNotObject, "near byte"},
-		{"not a number", `{"QaNaRy":NaN}`, probe.ErrNotObject, "near byte"},
-		{"a word", `{"a":QaNaRy}`, probe.ErrNotObject, "near byte"},
 		{"bytes that are not UTF-8", "{\"QaNaRy\":\"\xff\"}", probe.ErrNotText, "Unicode"},
 		{"the first half of a pair", `{"QaNaRy":"\ud800"}`, probe.ErrNotText, "Unicode"},
 		{"the second half of a pair", `{"\udc00QaNaRy":1}`, probe.ErrNotText, "Unicode"},
 		{"two first halves", `{"a":["\ud800\ud800"]}`, probe.ErrNotText, "Unicode"},
-		{"two second halves", `{"a":["\udc00\udc00"]}`, probe.ErrNotText, "Unicode"},
 		{"a half before another character", `{"a":"\ud800\u0041"}`, probe.ErrNotText, "Unicode"},
 		{"a half behind a backslash", `{"a":"\\\ud800"}`, probe.ErrNotText, "Unicode"},
 		{"arrays 65 deep", nested(65), probe.ErrTooDeep, "64 deep"},
-		{"objects 65 deep", strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), probe.ErrTooDeep, "64 deep"},
 		{"brackets without an end", `{"a":` + strings.Repeat("[", 60_000), probe.ErrTooDeep, "64 deep"},
 		{"a key twice", `{"QaNaRy":1,"QaNaRy":1}`, probe.ErrDuplicateKey, "near byte 20"},
 		{"a key twice, spelled in two ways", `{"A":1,"\u0041":1}`, probe.ErrDuplicateKey, "twice"},
 		{"a nested key twice", `{"a":[{"b":{"QaNaRy":1,"QaNaRy":2}}]}`, probe.ErrDuplicateKey, "twice"},
 		{"an unknown class", `{"class":"QaNaRy"}`, probe.ErrField, "class is none of progressing, stalled and terminal"},
-		{"a class in capitals", `{"class":"Terminal"}`, probe.ErrField, "class is none"},
-		{"a class that is not a string", `{"class":1}`, probe.ErrField, "class is not a string"},
 		{"a digest that is not a string", `{"digest":["QaNaRy"]}`, probe.ErrField, "digest is not a string"},
-		{"a summary that is not a string", `{"summary":{"QaNaRy":1}}`, probe.ErrField, "summary is not a string"},
 		{"fingerprints that are a string", `{"fingerprints":"QaNaRy"}`, probe.ErrField, "fingerprints is not an array"},
-		{"reasons that are an object", `{"reasons":{"QaNaRy":1}}`, probe.ErrField, "reasons is not an array"},
 		{
 			"33 fingerprints", `{"fingerprints":[` + quoted(33, canary) + `]}`,
 			probe.ErrField, "fingerprints has 33 elements, at most 32",
 		},
 		{"17 reasons", `{"reasons":[` + quoted(17, canary) + `]}`, probe.ErrField, "reasons has 17 elements, at most 16"},
 		{"a fingerprint that is a number", `{"fingerprints":["a",1]}`, probe.ErrField, "fingerprints[1] is not a string"},
-		{"a fingerprint that is null", `{"fingerprints":[null]}`, probe.ErrField, "fingerprints[0] is not a string"},
 		{"an empty fingerprint", `{"fingerprints":["a","b",""]}`, probe.ErrField, "fingerprints[2] is empty"},
 		{
 			"a fingerprint of 201 bytes", `{"fingerprints":["` + strings.Repeat("a", 201) + `"]}`,
@@ -222,10 +196,6 @@ func TestErrors(t *testing.T) {
 			probe.ErrField, "fingerprints[0] has a character other than",
 		},
 		{
-			"a fingerprint with a letter of another alphabet", `{"fingerprints":["é"]}`,
-			probe.ErrField, "fingerprints[0] has a character other than",
-		},
-		{
 			"a reason of 201 characters", `{"reasons":["a","` + strings.Repeat("é", 201) + `"]}`,
 			probe.ErrField, "reasons[1] has 201 characters, at most 200",
 		},
@@ -233,7 +203,6 @@ func TestErrors(t *testing.T) {
 			"several wrong fields, of which the first is named", `{"reasons":1,"class":"QaNaRy","fingerprints":[1,2]}`,
 			probe.ErrField, "class is none",
 		},
-		{"a reason that is a number", `{"reasons":[1]}`, probe.ErrField, "reasons[0] is not a string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen, err := probe.Parse([]byte(c.output))
@@ -241,6 +210,52 @@ func TestErrors(t *testing.T) {
 			assert.ErrorContains(t, err, c.says)
 			assert.NotContains(t, err.Error(), letter)
 			assert.Zero(t, seen)
+		})
+	}
+}
+
+// TestTerminalAnyway checks that a wrong field does not hide a terminal state.
+func TestTerminalAnyway(t *testing.T) {
+	for _, c := range []struct {
+		fields                string
+		fingerprints, reasons []string
+	}{
+		{`"fingerprints": ["two words", "k8s/crd/missing:x", 7, ""]`, []string{"k8s/crd/missing:x"}, nil},
+		{`"fingerprints": "x", "reasons": {}, "summary": 7, "digest": []`, nil, nil},
+		{`"fingerprints": ["x"], "reasons": ["` + strings.Repeat("r", 201) + `", "why"]`, []string{"x"}, []string{"why"}},
+	} {
+		seen, err := probe.Parse(fmt.Appendf(nil, `{"class": "terminal", %s}`, c.fields))
+		require.NoError(t, err, c.fields)
+		require.Equal(t, verdict.ClassTerminal, seen.Class)
+		require.Equal(t, c.fingerprints, seen.Fingerprints)
+		require.Equal(t, c.reasons, seen.Reasons)
+		for _, class := range []string{"stalled", "progressing"} {
+			_, err = probe.Parse(fmt.Appendf(nil, `{"class": %q, %s}`, class, c.fields))
+			require.ErrorIs(t, err, probe.ErrField)
+		}
+	}
+	many, err := probe.Parse([]byte(`{"class": "terminal", "fingerprints": ["a"` + strings.Repeat(`,"a"`, 32) + `]}`))
+	require.NoError(t, err)
+	require.Len(t, many.Fingerprints, probe.MaxFingerprints)
+}
+
+func TestDiffer(t *testing.T) {
+	for _, c := range []struct{ name, older, newer, fields string }{
+		{"equal outputs", `{"a": 1}`, `{ "a": 1.0 }`, ""},
+		{"one field", `{"a": 1, "at": "10:00"}`, `{"a": 1, "at": "10:01"}`, "at"},
+		{"a nested one", `{"state": {"a": 1, "updated_at": 1}}`, `{"state": {"updated_at": 2, "a": 1}}`, "state.updated_at"},
+		{"an element", `{"pods": [{"age": 1}, {"age": 2}]}`, `{"pods": [{"age": 1}, {"age": 3}]}`, "pods.1.age"},
+		{"an array of another length", `{"pods": [1]}`, `{"pods": [1, 2]}`, "pods"},
+		{"one more, one less", `{"a": 1, "b": 1}`, `{"b": 1, "c": null}`, "a c"},
+		{"another type", `{"a": {"b": 1}}`, `{"a": [1]}`, "a"},
+		{"a name that may be data", `{"secret words": 1}`, `{"secret words": 2}`, "?"},
+		{"a long name", `{"` + strings.Repeat("a", 41) + `": 1}`, `{}`, "?"},
+		{"a digest of its own", `{"a": 1, "digest": "x"}`, `{"a": 2, "digest": "x"}`, ""},
+		{"no observation", `{"a": 1}`, `none`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.fields, strings.Join(probe.Differ([]byte(c.older), []byte(c.newer)), " "))
+			require.Equal(t, c.fields, strings.Join(probe.Differ([]byte(c.newer), []byte(c.older)), " "))
 		})
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 const poolerPort = "6432"
@@ -33,21 +31,17 @@ type Pooler struct {
 // ends. If PgBouncer is not installed, StartPooler skips the test.
 func StartPooler(tb testing.TB, s *Server, mode string) *Pooler {
 	tb.Helper()
-	program, err := findPooler()
-	if err != nil {
-		tb.Skip("PgBouncer is needed for this test:", err)
-	}
-	p, err := s.pool(program, mode)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		p.running.end(syscall.SIGTERM)
-		if err := os.RemoveAll(p.folder); err != nil {
-			tb.Error(err)
-		}
-	})
+	p, err := s.pool(mode)
+	needs(tb, "PgBouncer", err)
+	atEnd(tb, p.close)
 	return p
+}
+
+func (p *Pooler) close() error {
+	if p.running != nil {
+		p.running.end(syscall.SIGTERM)
+	}
+	return os.RemoveAll(p.folder)
 }
 
 // findPooler looks in PATH and in Debian's folder.
@@ -75,41 +69,31 @@ max_client_conn = 200
 server_idle_timeout = 1
 `
 
-func (s *Server) pool(program, mode string) (*Pooler, error) {
-	folder, err := os.MkdirTemp("", "pgb")
+func (s *Server) pool(mode string) (*Pooler, error) {
+	program, err := findPooler()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pooler{folder: folder}
-	config := filepath.Join(folder, "pgbouncer.ini")
-	content := fmt.Appendf(nil, poolerConfig, s.folder, port, folder, poolerPort, mode)
+	p := &Pooler{}
+	if p.folder, err = os.MkdirTemp("", "pgb"); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(p.folder, "pgbouncer.ini")
+	content := fmt.Appendf(nil, poolerConfig, s.folder, port, p.folder, poolerPort, mode)
 	err = os.WriteFile(config, content, 0o644) //nolint:gosec // another account reads it
 	if err == nil {
-		err = s.as.own(folder)
+		err = s.as.own(p.folder)
 	}
 	if err == nil {
-		p.running, err = startProcess(s.as, nil, folder, program, config)
+		p.running, err = startProcess(s.as, nil, p.folder, program, config)
 	}
 	if err == nil {
-		err = p.running.until(p.answers)
+		err = p.running.until(func() error { return execute(context.Background(), p.DSN("postgres"), "SELECT 1") })
 	}
 	if err != nil {
-		if p.running != nil {
-			p.running.end(syscall.SIGKILL)
-		}
-		return nil, errors.Join(err, os.RemoveAll(folder))
+		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
-}
-
-func (p *Pooler) answers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, p.DSN("postgres"))
-	if err != nil {
-		return err
-	}
-	return conn.Close(ctx)
 }
 
 // DSN returns the connection string of a database through the pooler.

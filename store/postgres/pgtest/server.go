@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -50,18 +53,30 @@ type Server struct {
 func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s, err := New(tb.Context(), options)
+	needs(tb, "PostgreSQL", err)
+	atEnd(tb, s.Close)
+	return s
+}
+
+// needs skips a test if what it needs is not installed, and fails it if that does not start.
+func needs(tb testing.TB, what string, err error) {
+	tb.Helper()
 	switch {
 	case errors.Is(err, ErrNotInstalled):
-		tb.Skip("PostgreSQL is needed for this test:", err)
+		tb.Skip(what+" is needed for this test:", err)
 	case err != nil:
 		tb.Fatal(err)
 	}
+}
+
+// atEnd has something closed when the test ends.
+func atEnd(tb testing.TB, closing func() error) {
+	tb.Helper()
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := closing(); err != nil {
 			tb.Error(err)
 		}
 	})
-	return s
 }
 
 // New starts a server. The error wraps [ErrNotInstalled] if there is none to start. The context applies to the start
@@ -79,7 +94,9 @@ func New(ctx context.Context, options Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.arguments, s.environment = s.settings(options), options.Environment
-	if err = s.initialize(ctx); err == nil {
+	err = s.create(ctx, filepath.Join(s.programs, "initdb"),
+		"-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale")
+	if err == nil {
 		err = s.Restart()
 	}
 	if err != nil {
@@ -102,16 +119,15 @@ func (s *Server) settings(options Options) []string {
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
-// initialize creates the cluster.
-func (s *Server) initialize(ctx context.Context) error {
+// create has a program create the cluster.
+func (s *Server) create(ctx context.Context, program string, arguments ...string) error {
 	if err := s.as.own(s.folder); err != nil {
 		return err
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(s.programs, "initdb"),
-		"-D", s.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = s.folder, s.as.attributes()
-	if output, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, output)
+	cmd := exec.CommandContext(ctx, program, append([]string{"-D", s.data(), "--no-sync"}, arguments...)...)
+	cmd.Dir, cmd.SysProcAttr = s.folder, s.as.attributes()
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, output)
 	}
 	return nil
 }
@@ -135,9 +151,13 @@ func (s *Server) Database(tb testing.TB) string {
 }
 
 func (s *Server) exec(ctx context.Context, statement string) error {
+	return execute(ctx, s.DSN("postgres"), statement)
+}
+
+func execute(ctx context.Context, dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
@@ -174,27 +194,23 @@ func leftovers(p *process) bool {
 // Stop stops the server, if it runs, and waits until its processes have ended. An immediate stop writes no
 // checkpoint; another one first ends the connections.
 func (s *Server) Stop(immediate bool) {
-	if s.running == nil {
-		return
-	}
 	signal := syscall.SIGINT
 	if immediate {
 		signal = syscall.SIGQUIT
 	}
-	s.running.end(signal)
-	s.running = nil
-	waitForProcesses(s.data())
+	s.end(signal)
 }
 
 // Kill kills the server's main process, if it runs, and waits until the other processes have ended. This is how a
 // crash looks.
-func (s *Server) Kill() {
-	if s.running == nil {
-		return
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+func (s *Server) end(signal os.Signal) {
+	if s.running != nil {
+		s.running.end(signal)
+		s.running = nil
+		waitForProcesses(s.data())
 	}
-	s.running.end(syscall.SIGKILL)
-	s.running = nil
-	waitForProcesses(s.data())
 }
 
 // Close stops the server and deletes its cluster. Closing again does nothing.
@@ -204,4 +220,67 @@ func (s *Server) Close() error {
 		return fmt.Errorf("delete the cluster: %w", err)
 	}
 	return nil
+}
+
+// A Shared is a server that the tests of a package share: starting one takes longer than most tests. The zero value is
+// ready to use. Its TestMain calls Close after the tests. Its methods are safe for concurrent use.
+type Shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+// DSN returns the connection string of a new and empty database. The first call starts the server. DSN skips the test
+// if PostgreSQL is not installed, and fails it if the server does not start.
+func (s *Shared) DSN(tb testing.TB) string {
+	tb.Helper()
+	s.once.Do(func() { s.server, s.err = New(context.Background(), Options{}) })
+	needs(tb, "PostgreSQL", s.err)
+	return s.server.DSN(s.server.Database(tb))
+}
+
+// Close ends the server, if a test has started it. No test may use it after that.
+func (s *Shared) Close() error {
+	s.once.Do(func() { s.err = errors.New("the shared server is closed") })
+	if s.server == nil {
+		return nil
+	}
+	return s.server.Close()
+}
+
+// ErrNotInstalled says that PostgreSQL is not installed or cannot run here. [New] wraps it.
+var ErrNotInstalled = errors.New("not installed")
+
+// find returns the folder with the server's programs. It takes initdb and postgres from one folder, so that they have
+// one version.
+func find(ctx context.Context) (folder string, err error) {
+	for _, folder := range folders(ctx) {
+		if isProgram(filepath.Join(folder, "initdb")) && isProgram(filepath.Join(folder, "postgres")) {
+			return folder, nil
+		}
+	}
+	return "", fmt.Errorf("%w: initdb and postgres are in none of the usual places: "+
+		"install the server (Debian: postgresql) or put them in PATH", ErrNotInstalled)
+}
+
+// folders lists the folders of PATH, those where Debian and PostgreSQL itself install, and the one of pg_config.
+func folders(ctx context.Context) []string {
+	all := filepath.SplitList(os.Getenv("PATH"))
+	versions, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is right
+	slices.SortFunc(versions, func(a, b string) int { return version(b) - version(a) })
+	all = append(append(all, versions...), "/usr/local/bin", "/usr/local/pgsql/bin", "/opt/homebrew/bin")
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		all = append(all, strings.TrimSpace(string(out)))
+	}
+	return all
+}
+
+func version(folder string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 sorts as the oldest
+	return n
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 && runtime.GOOS != "windows"
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,17 +33,8 @@ type Standby struct {
 func StartStandby(tb testing.TB, primary *Server, options StandbyOptions) *Standby {
 	tb.Helper()
 	s, err := NewStandby(tb.Context(), primary, options)
-	switch {
-	case errors.Is(err, ErrNotInstalled):
-		tb.Skip("pg_basebackup is needed for this test:", err)
-	case err != nil:
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	needs(tb, "pg_basebackup", err)
+	atEnd(tb, s.Close)
 	return s
 }
 
@@ -96,14 +86,8 @@ func (s *Server) copier() (program string, err error) {
 
 // copyPrimary makes the cluster from the primary's, as one that follows it.
 func (s *Standby) copyPrimary(ctx context.Context, copier string) error {
-	if err := s.as.own(s.folder); err != nil {
+	if err := s.create(ctx, copier, "-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast"); err != nil {
 		return err
-	}
-	backup := exec.CommandContext(ctx, copier,
-		"-D", s.data(), "-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-	backup.Dir, backup.SysProcAttr = s.folder, s.as.attributes()
-	if output, err := backup.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_basebackup: %w: %s", err, output)
 	}
 	// A copy of a primary that has a synchronous standby would wait for that one once it is promoted.
 	settings, err := os.OpenFile(filepath.Join(s.data(), "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)

@@ -144,6 +144,14 @@ func (p *processRecord) notHearing(from, to time.Duration) *processRecord {
 
 func one(p *processRecord) []*processRecord { return []*processRecord{p} }
 
+// sweptAt20 is the evidence of a run of one host that a sweeper cancelled, as the store says, too.
+func sweptAt20(p *processRecord) small {
+	return small{hosts: one(p), told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle}}
+}
+
+// live is that of a run of one host whose row is active.
+func live(p *processRecord) small { return small{hosts: one(p), row: active} }
+
 func at(seconds float64, what string) entry {
 	return entry{At: time.Duration(seconds * float64(time.Second)), What: what}
 }
@@ -168,53 +176,42 @@ var judgeCases = []struct {
 	evidence small
 	want     []string
 }{
-	{"a busy run is live", small{hosts: one(aHost(nil, guarded(1, aCohort))), row: active}, nil},
+	{"a busy run is live", live(aHost(nil, guarded(1, aCohort))), nil},
 	{"a run without a row", small{hosts: one(aHost(nil, guarded(1, aCohort))), noRow: true}, []string{disagree}},
-	{"a busy run is swept", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout))),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a busy run is swept", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)),
+	), []string{liveCancelled}},
 	{"a run that never signals is swept, and only its host noticed", small{
 		hosts: one(aHost(nil, guarded(1, ""), endedAs(20, idleTimeout))), row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
-	{"a run is swept that was silent for longer than the threshold", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(15, signalled), endedAs(20, idleTimeout))),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, nil},
-	{"a run is swept that was silent for less than the threshold", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(17, signalled), endedAs(20, idleTimeout))),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a run is swept that was silent for longer than the threshold", sweptAt20(
+		aHost(nil, guarded(1, ""), at(15, signalled), endedAs(20, idleTimeout)),
+	), nil},
+	{"a run is swept that was silent for less than the threshold", sweptAt20(
+		aHost(nil, guarded(1, ""), at(17, signalled), endedAs(20, idleTimeout)),
+	), []string{liveCancelled}},
 	{"a run is swept before it was silent for longer than the threshold, and ends after", small{
 		hosts: one(aHost(nil, guarded(1, ""), at(15, signalled), endedAs(20.5, idleTimeout))),
 		told:  []time.Duration{18 * time.Second}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
-	{"a run is in a hold", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(2, signalled), at(3, held))), row: active,
-	}, nil},
-	{"a run is signalled with others", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), at(2, signalled))), row: active,
-	}, nil},
-	{"a run is swept in a hold", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(2, signalled), at(3, held), endedAs(20, idleTimeout))),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
-	{"a run is swept that was silent after a hold", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(3, held), at(10, released), endedAs(20, idleTimeout))),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, nil},
-	{"a run is swept whose host was away for two promises", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(17*time.Second, 19*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a run is in a hold", live(aHost(nil, guarded(1, ""), at(2, signalled), at(3, held))), nil},
+	{"a run is signalled with others", live(aHost(nil, guarded(1, aCohort), at(2, signalled))), nil},
+	{"a run is swept in a hold", sweptAt20(
+		aHost(nil, guarded(1, ""), at(2, signalled), at(3, held), endedAs(20, idleTimeout)),
+	), []string{liveCancelled}},
+	{"a run is swept that was silent after a hold", sweptAt20(
+		aHost(nil, guarded(1, ""), at(3, held), at(10, released), endedAs(20, idleTimeout)),
+	), nil},
+	{"a run is swept whose host was away for two promises", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(17*time.Second, 19*time.Second),
+	), []string{liveCancelled}},
 	{"a run is swept whose host was away for longer than three promises", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(15*time.Second, 19*time.Second)),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
 	}, nil},
-	{"a run is swept whose host was away, and back for longer than a sweeper can doubt", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a run is swept whose host was away, and back for longer than a sweeper can doubt", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second),
+	), []string{liveCancelled}},
 	{"but one may be whose row was locked from before it was back", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
@@ -225,10 +222,9 @@ var judgeCases = []struct {
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 		locks: []span{{16 * time.Second, 19 * time.Second}},
 	}, []string{liveCancelled}},
-	{"a run is swept before its host could be seen to be dead", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(21, idleTimeout)).cutOff(18500*time.Millisecond, 23*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a run is swept before its host could be seen to be dead", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(21, idleTimeout)).cutOff(18500*time.Millisecond, 23*time.Second),
+	), []string{liveCancelled}},
 	{"a run is swept whose host did not get to run", small{
 		hosts: one(aHost([]span{{15 * time.Second, 19 * time.Second}}, guarded(1, aCohort), endedAs(20, idleTimeout))),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
@@ -247,13 +243,12 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout))), outages: []span{{10 * time.Second, swept20s}},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
-	{"a run is swept whose host was killed", small{
-		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, nil},
-	{"a run is forgotten whose host was killed", small{
-		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)), row: active,
-	}, []string{deadForgotten}},
+	{"a run is swept whose host was killed", sweptAt20(
+		aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second),
+	), nil},
+	{"a run is forgotten whose host was killed", live(
+		aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second),
+	), []string{deadForgotten}},
 	{"a run is swept that another process guards again", small{
 		hosts: []*processRecord{
 			aHost(nil, guarded(1, aCohort)).killedAt(5 * time.Second),
@@ -261,10 +256,8 @@ var judgeCases = []struct {
 		},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
-	{"a run is silent and not swept", small{
-		hosts: one(aHost(nil, guarded(1, ""), at(2, signalled))), row: active,
-	}, []string{idleForgotten}},
-	{"a run that never signals is not swept", small{hosts: one(aHost(nil, guarded(1, ""))), row: active}, nil},
+	{"a run is silent and not swept", live(aHost(nil, guarded(1, ""), at(2, signalled))), []string{idleForgotten}},
+	{"a run that never signals is not swept", live(aHost(nil, guarded(1, ""))), nil},
 	{"a window has two ends", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded)).killedAt(30 * time.Second)),
 		row:   idleRow, ends: []end{ownEnd, idle},
@@ -353,7 +346,8 @@ var judgeCases = []struct {
 	}, []string{wentOn}},
 	{"a run ends late because the database could not be read", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(27, idleTimeout)).cutOff(10*time.Second, 19*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle}, outages: []span{{19 * time.Second, 25 * time.Second}},
+
+		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle}, outages: []span{{19 * time.Second, 25 * time.Second}},
 	}, nil},
 	{"a process attaches to a run that was swept, and finds it ended", small{
 		hosts: []*processRecord{
@@ -362,23 +356,19 @@ var judgeCases = []struct {
 		},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, nil},
-	{"a run goes on whose row is cancelled", small{
-		hosts: one(aHost(nil, guarded(1, aCohort)).cutOff(10*time.Second, 25*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{wentOn}},
-	{"a run ends late after its host has come back", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).cutOff(10*time.Second, 25*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{wentOn}},
-	{"a run ends late whose host did not hear of the cancel", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(5*time.Second, 19*time.Second).
-			notHearing(18*time.Second, 25*time.Second)),
-		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, nil},
-	{"a run ends as soon as its host has come back", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(10*time.Second, 25*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, nil},
+	{"a run goes on whose row is cancelled", sweptAt20(
+		aHost(nil, guarded(1, aCohort)).cutOff(10*time.Second, 25*time.Second),
+	), []string{wentOn}},
+	{"a run ends late after its host has come back", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).cutOff(10*time.Second, 25*time.Second),
+	), []string{wentOn}},
+	{"a run ends late whose host did not hear of the cancel", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(5*time.Second, 19*time.Second).
+			notHearing(18*time.Second, 25*time.Second),
+	), nil},
+	{"a run ends as soon as its host has come back", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(10*time.Second, 25*time.Second),
+	), nil},
 	{"an end is lost with the old primary that acknowledged it", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(20.5, recorded)).
 			leftBehind(18*time.Second, 22*time.Second)),
@@ -408,18 +398,16 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(23, idleTimeout)).leftBehind(15*time.Second, 22*time.Second)),
 		told:  []time.Duration{swept20s}, strayed: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, nil},
-	{"a run is cancelled on the new primary whose host was left with the old one for two promises", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)).leftBehind(18*time.Second, 20*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{liveCancelled}},
+	{"a run is cancelled on the new primary whose host was left with the old one for two promises", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)).leftBehind(18*time.Second, 20*time.Second),
+	), []string{liveCancelled}},
 	{"a run is cancelled on the new primary whose host was not left with the old one", small{
 		hosts: []*processRecord{
 			aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)), aHost(nil).leftBehind(15*time.Second, 22*time.Second),
 		},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
-	{"a run goes on after the old primary was fenced, and was cancelled on the new one", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).leftBehind(15*time.Second, 22*time.Second)),
-		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
-	}, []string{wentOn}},
+	{"a run goes on after the old primary was fenced, and was cancelled on the new one", sweptAt20(
+		aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).leftBehind(15*time.Second, 22*time.Second),
+	), []string{wentOn}},
 }

@@ -4,10 +4,18 @@ package soak_test
 
 import (
 	"cmp"
+	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // A kind is a kind of fault.
@@ -150,4 +158,127 @@ func setBack(all []fault) (sum time.Duration) {
 		}
 	}
 	return sum
+}
+
+func TestSchedule(t *testing.T) {
+	draw := func(g group, seed uint64, length time.Duration) []fault {
+		return g.draw(rand.New(rand.NewPCG(seed, 0)), length)
+	}
+	for _, g := range groups {
+		for seed := range uint64(20) {
+			short, long := draw(g, seed, 0), draw(g, seed, time.Minute)
+			assert.Equal(t, short, draw(g, seed, 0), "a seed gives one schedule")
+			assert.Greater(t, len(long), len(short))
+			checkApart(t, long)
+			times := map[string]int{}
+			for _, f := range short {
+				times[f.name]++
+			}
+			for _, k := range g.kinds {
+				assert.GreaterOrEqual(t, times[k.name], k.count, "%s comes in the shortest soak", k.name)
+			}
+		}
+	}
+}
+
+// checkApart checks that each target has one fault at a time.
+func checkApart(t *testing.T, faults []fault) {
+	t.Helper()
+	over := map[int]time.Duration{}
+	for _, f := range faults {
+		assert.Greater(t, f.at, over[f.target], "%v comes after the one before", f)
+		over[f.target] = f.end()
+	}
+}
+
+// A host that stays live is never away for more than two promises, and a dead one for more than three.
+func TestScheduleOfHosts(t *testing.T) {
+	for _, k := range hostKinds {
+		switch k.name {
+		case killed, delayed, halfOpen:
+		default:
+			assert.True(t, k.most <= 2*promise || k.least > death, "%+v leaves open whether the host is live", k)
+		}
+	}
+	assert.Greater(t, threshold, death, "a host that is away and live is not silent for too long")
+}
+
+// lock holds locks of a fault for its length, by a connection of its own. It reports whether it held them for a while.
+func (c *cluster) lock(ctx context.Context, f fault) (held bool, err error) {
+	conn, err := pgx.Connect(ctx, c.dsn())
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	tables, err := ownTables(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, table := range tables {
+		statement := "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"
+		if f.name == rowsLocked {
+			statement = "SELECT FROM " + table + " WHERE random() < 0.1 FOR UPDATE SKIP LOCKED"
+		} else if table != "watchdog_sessions" {
+			continue
+		}
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return false, err
+		}
+	}
+	time.Sleep(f.length) // how long the locks are held
+	return true, tx.Rollback(ctx)
+}
+
+// ownTables returns the store's tables whose rows change.
+func ownTables(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, "SELECT tablename::text FROM pg_tables "+
+		"WHERE schemaname = 'public' AND tablename LIKE 'watchdog%' AND tablename <> 'watchdog_schema'")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// The form of the soak. Without flags it is the short one of long tests, and none in the others.
+var (
+	lengthFlag = flag.Duration("length", racing.Rounds(0, 12*time.Second), "how long there are faults; 0 is no soak")
+	runsFlag   = flag.Int("runs", 120, "the runs of each host")
+	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
+	onlyFlag   = flag.String("only", "", "a regular expression for the faults; empty is all")
+	keepFlag   = flag.String("keep", "", "a folder for the journals and logs, which are then kept")
+)
+
+const (
+	hostCount    = 5
+	sweeperCount = 3
+)
+
+const (
+	// promise is that of the keepers. A host that could not write for three promises is dead.
+	promise = time.Second
+	death   = 3 * promise
+	// threshold is how long a run may be silent. It is longer than a host can be away and live.
+	threshold = 4 * promise
+	// sweepInterval is the time from one pass of a sweeper to the next.
+	sweepInterval = 300 * time.Millisecond
+	// recordTimeout bounds each call of the store by runs and sweepers.
+	recordTimeout = 2 * promise
+	// notices is how long a host takes to notice that its connection is half-open, and then hears of all cancels
+	// meanwhile: it asks after two seconds without a word, and waits for the answer for five.
+	notices = 7 * time.Second
+	// slack is what a busy machine adds to what has to be done within a time.
+	slack = 2 * time.Second
+)
+
+// worst is the longest time from the last sign of life of a run until a sweeper has written its end, if the database
+// works: the row has to be silent for the threshold, and the lease of a dead host is observed for three promises from
+// the next look on. All rows can be due at once. Clocks that go back can delay it by as much.
+func worst(setBack time.Duration) time.Duration {
+	const perRow = 10 * time.Millisecond
+	rows := time.Duration(hostCount * *runsFlag)
+	return threshold + death + promise + sweepInterval + rows*perRow + setBack + 2*slack
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -95,33 +96,9 @@ func Pieces(body []byte, changes []Change) [][]byte {
 
 // WithUsage returns the change of a request for a stream of Chat Completions to one with include_usage, and whether it
 // needs one. A request that sets it already, to whatever, is left alone.
-func WithUsage(call *Call, body []byte) (change Change, ok bool) {
-	if call.API != Chat || !call.Stream || call.Usage || call.input.reason == Malformed {
-		return Change{}, false
-	}
-	in := bytes.IndexByte(body, '{')
-	change = Change{span{in + 1, in + 1}, `"stream_options":{` + includeUsage + `},`}
-	ok = true
-	eachAt(body, in, func(key string, at span) {
-		if key == "stream_options" {
-			change, ok = withOption(body[at.from:at.to], at)
-		}
-	})
-	return change, ok
-}
-
-// withOption changes the options of a stream.
-func withOption(options value, at span) (change Change, ok bool) {
-	inside := span{at.from + 1, at.from + 1}
-	switch {
-	case string(options) == "null":
-		return Change{at, `{` + includeUsage + `}`}, true
-	case options[0] != '{' || hasMember(options, "include_usage"):
-		return Change{}, false
-	case options.isEmptyObject():
-		return Change{inside, includeUsage}, true
-	}
-	return Change{inside, includeUsage + ","}, true
+func (c *Call) WithUsage() (change Change, ok bool) {
+	needs := c.API == Chat && c.Stream && !c.Usage && c.input.Reason != Malformed
+	return c.asks, needs && c.asks != Change{}
 }
 
 func hasMember(v value, name string) (has bool) {
@@ -130,3 +107,119 @@ func hasMember(v value, name string) (has bool) {
 }
 
 func (v value) isEmptyObject() bool { return v[skipSpace(v, 1)] == '}' }
+
+// An Allowance is the maximum of output that a request names, and where it stands in the body, so that it can be
+// lowered there, or set.
+type Allowance struct {
+	// Own is what the request allows for each answer, -1 if it says nothing.
+	Own int64
+	// Floor is the least for each answer that leaves room for one: what it thinks first, and a short text.
+	Floor int64
+
+	numbers []number // that say it
+	set     gap      // of one that is set where none does
+}
+
+// A number stands at a place of a body.
+type number struct {
+	at   span
+	says int64
+}
+
+// A gap is what of a body a number takes the place of, and what stands around it there.
+type gap struct {
+	at            span
+	before, after string
+}
+
+// A span is a part of a body.
+type span struct{ from, to int }
+
+// shortest is the least that is left for the text of an answer, and shortestTaken what Responses take at least.
+const (
+	shortest      = 1024
+	shortestTaken = 16
+)
+
+// fixedHosts refuse requests with a maximum of output: that of Codex with an account of ChatGPT.
+var fixedHosts = []string{"chatgpt.com"}
+
+// attribution is how Claude Code marks a request whose body it has hashed: one that is changed is not its own.
+var attribution = []byte("x-anthropic-billing-header:")
+
+// gaps are what sets a maximum where a request has none, as its first member.
+var gaps = [...]gap{
+	Anthropic: {before: `"max_tokens":`, after: ","},
+	Chat:      {before: `"max_completion_tokens":`, after: ","},
+	Responses: {before: `"max_output_tokens":`, after: ","},
+	Gemini:    {before: `"generationConfig":{"maxOutputTokens":`, after: "},"},
+}
+
+// Allowance returns the allowance of a call by its request, nil if that has to stay as it is.
+func (c *Call) Allowance(req *http.Request, body []byte) *Allowance {
+	switch {
+	case c.outputCause.Reason != Readable || c.Compacts,
+		slices.Contains(fixedHosts, req.URL.Hostname()), c.API == Anthropic && bytes.Contains(body, attribution):
+		return nil
+	}
+	a := &Allowance{Own: c.output, numbers: c.numbers, set: c.gap, Floor: shortest}
+	if c.API == Anthropic && !interleaves(req.Header, body) { // else the budget is of all rounds
+		a.Floor = sum(c.thinks, shortest)
+	}
+	if a.Own >= 0 {
+		a.Floor = min(a.Floor, a.Own)
+	}
+	if c.API == Responses && a.Own != 0 {
+		a.Floor = max(a.Floor, shortestTaken)
+	}
+	return a
+}
+
+// interleaves reports whether a request of Anthropic's may think between the calls of tools.
+func interleaves(header http.Header, body []byte) bool {
+	const beta = "interleaved-thinking"
+	return strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), beta) ||
+		bytes.Contains(body, []byte(`"`+beta))
+}
+
+// Wants is the most that each answer can have: what the request says, else what is declared, else what its model can
+// answer, but not more than most answers ever need.
+func (a *Allowance) Wants(c *Call, declared Maximum) int64 {
+	switch {
+	case a.Own >= 0:
+		return atMost(a.Own, declared.Output)
+	case declared.Output > 0:
+		return declared.Output
+	}
+	return max(min(Published(c.Model).Output, longestSet)/c.candidates, 1)
+}
+
+// longestSet is the largest maximum that is set where a request has none.
+const longestSet = 32_768
+
+// Allow has the call have that maximum for each answer.
+func (c *Call) Allow(most int64) { c.output = most }
+
+// OutputOf is the output that the call can use if each answer has that maximum.
+func (c *Call) OutputOf(most int64) int64 {
+	return product(product(sum(most, c.extraOutput), c.candidates), 1+c.rounds)
+}
+
+// AnswerOf is the inverse of OutputOf, rounded down.
+func (c *Call) AnswerOf(output int64) int64 {
+	return less(output/product(max(c.candidates, 1), 1+c.rounds), c.extraOutput)
+}
+
+// Set returns the changes of the body to at most that for each answer.
+func (a *Allowance) Set(most int64) (changes []Change) {
+	lower := strconv.FormatInt(most, 10)
+	if a.Own < 0 {
+		return []Change{{a.set.at, a.set.before + lower + a.set.after}}
+	}
+	for _, n := range a.numbers {
+		if n.says > most {
+			changes = append(changes, Change{n.at, lower})
+		}
+	}
+	return changes
+}

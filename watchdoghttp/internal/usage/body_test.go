@@ -23,65 +23,52 @@ func post(t *testing.T, body io.Reader) *http.Request {
 	return req
 }
 
+// TestPeek says what is read of the body "hello", and that what is sent stays as it is.
 func TestPeek(t *testing.T) {
-	t.Run("what is sent stays as it is", func(t *testing.T) {
-		req := post(t, strings.NewReader("hello"))
-		body, why := usage.Peek(req, 5)
-		require.Equal(t, "hello", string(body))
-		require.Equal(t, usage.Readable, why)
-		sent, err := io.ReadAll(req.Body)
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(sent))
-		require.Equal(t, int64(5), req.ContentLength)
-	})
-	t.Run("what it cannot read it says", func(t *testing.T) {
-		for want, prepare := range map[usage.Reason]func(*http.Request){
-			usage.TooLong:    func(req *http.Request) { req.ContentLength = 100 },
-			usage.Unseekable: func(req *http.Request) { req.GetBody = nil },
-			usage.Encoded:    func(req *http.Request) { req.Header.Set("Content-Encoding", "gzip") },
-		} {
+	all := []byte("hello")
+	copied := func(body io.ReadCloser, err error) func(*http.Request) {
+		return func(req *http.Request) {
+			req.GetBody = func() (io.ReadCloser, error) { return body, err }
+		}
+	}
+	encoded := func(encoding string) func(*http.Request) {
+		return func(req *http.Request) { req.Header.Set("Content-Encoding", encoding) }
+	}
+	held, recorded := inMemory{bytes.NewBuffer(all)}, &recording{Reader: bytes.NewReader(all)}
+	for name, of := range map[string]struct {
+		prepare func(*http.Request)
+		limit   int64
+		want    usage.Reason
+	}{
+		"a body of the limit":           {func(*http.Request) {}, 5, usage.Readable},
+		"one that is longer":            {func(*http.Request) {}, 4, usage.TooLong},
+		"one of unknown length":         {func(req *http.Request) { req.ContentLength = -1 }, 5, usage.Readable},
+		"one that turns out longer":     {func(req *http.Request) { req.ContentLength = -1 }, 4, usage.TooLong},
+		"one that says it is longer":    {func(req *http.Request) { req.ContentLength = 100 }, 10, usage.TooLong},
+		"one that can be read once":     {func(req *http.Request) { req.GetBody = nil }, 10, usage.Unseekable},
+		"a copy that cannot be had":     {copied(nil, errors.New("gone")), 10, usage.Unseekable},
+		"one that is not gzip":          {encoded("gzip"), 10, usage.Encoded},
+		"one that is compressed anew":   {encoded("br"), 10, usage.Encoded},
+		"a copy in memory":              {copied(held, nil), 5, usage.Readable},
+		"a copy in memory, longer":      {copied(held, nil), 4, usage.TooLong},
+		"a copy that keeps what it had": {copied(recorded, nil), 5, usage.Readable},
+	} {
+		t.Run(name, func(t *testing.T) {
 			req := post(t, strings.NewReader("hello"))
-			prepare(req)
-			body, why := usage.Peek(req, 10)
-			require.Empty(t, body)
-			require.Equal(t, want, why)
+			of.prepare(req)
+			body, why := usage.Peek(req, of.limit)
+			require.Equal(t, of.want, why)
+			if why == usage.Readable {
+				require.Equal(t, "hello", string(body))
+			}
+			if strings.HasPrefix(name, "a copy in memory") && why == usage.Readable {
+				require.Same(t, &all[0], &body[0], "it is read where it lies")
+			}
 			sent, err := io.ReadAll(req.Body)
 			require.NoError(t, err)
 			require.Equal(t, "hello", string(sent))
-		}
-	})
-	t.Run("a body of unknown length is read up to the limit", func(t *testing.T) {
-		req := post(t, strings.NewReader("hello"))
-		req.ContentLength = -1
-		_, why := usage.Peek(req, 4)
-		require.Equal(t, usage.TooLong, why)
-	})
-	t.Run("a copy that cannot be had", func(t *testing.T) {
-		req := post(t, strings.NewReader("hello"))
-		req.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("gone") }
-		_, why := usage.Peek(req, 10)
-		require.Equal(t, usage.Unseekable, why)
-	})
-	t.Run("a copy that is in memory is read where it lies", func(t *testing.T) {
-		req := post(t, strings.NewReader("hello"))
-		all := []byte("hello")
-		req.GetBody = func() (io.ReadCloser, error) { return inMemory{Buffer: bytes.NewBuffer(all)}, nil }
-		body, why := usage.Peek(req, 5)
-		require.Equal(t, usage.Readable, why)
-		require.Same(t, &all[0], &body[0])
-		_, why = usage.Peek(req, 4)
-		require.Equal(t, usage.TooLong, why)
-	})
-	t.Run("a copy that keeps what was read of it is read", func(t *testing.T) {
-		for _, length := range []int64{5, -1} {
-			req := post(t, strings.NewReader("hello"))
-			req.ContentLength = length
-			req.GetBody = func() (io.ReadCloser, error) { return &recording{Reader: strings.NewReader("hello")}, nil }
-			body, why := usage.Peek(req, 5)
-			require.Equal(t, usage.Readable, why)
-			require.Equal(t, "hello", string(body))
-		}
-	})
+		})
+	}
 	t.Run("no body is an empty one", func(t *testing.T) {
 		body, why := usage.Peek(post(t, nil), 10)
 		require.Empty(t, body)
@@ -126,7 +113,7 @@ func TestWithUsage(t *testing.T) {
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			call := readCall(t, usage.Chat, of.body)
-			change, ok := usage.WithUsage(call, []byte(of.body))
+			change, ok := call.WithUsage()
 			require.Equal(t, of.want != "", ok)
 			if !ok {
 				return
@@ -138,7 +125,7 @@ func TestWithUsage(t *testing.T) {
 		})
 	}
 	body := `{"messages":[],"stream":true}`
-	_, ok := usage.WithUsage(readCall(t, usage.Anthropic, body), []byte(body))
+	_, ok := readCall(t, usage.Anthropic, body).WithUsage()
 	require.False(t, ok, "others need not be asked")
 }
 
@@ -158,14 +145,14 @@ func TestChangesTogether(t *testing.T) {
 		}
 		r.Shuffle(len(members), reflect.Swapper(members))
 		body := []byte(pick("", " \n") + "{" + pick("", " ") + strings.Join(members, pick(",", " ,\n")) + "}")
-		change, ok := usage.WithUsage(readCall(t, usage.Chat, string(body)), body)
+		change, ok := readCall(t, usage.Chat, string(body)).WithUsage()
 		if !ok {
 			continue // it has a member twice, and is not read
 		}
-		sets := usage.AllowanceOf(usage.Chat, "", nil, body).Set(2000)
+		sets := allowanceOf(usage.Chat, "", nil, body).Set(2000)
 		together := changed(body, append(sets, change)...)
 		first := changed(body, change)
-		then := changed(first, usage.AllowanceOf(usage.Chat, "", nil, first).Set(2000)...)
+		then := changed(first, allowanceOf(usage.Chat, "", nil, first).Set(2000)...)
 		require.Equal(t, string(then), string(together), "%s", body)
 		require.True(t, json.Valid(together), "%s", together)
 		if len(sets) > 0 {
@@ -182,28 +169,23 @@ func changed(body []byte, changes ...usage.Change) []byte {
 
 func TestBilling(t *testing.T) {
 	for _, of := range []struct {
-		api    usage.API
-		status int
-		want   usage.Bill
+		api      usage.API
+		free     bool
+		want     usage.Bill
+		statuses []int
 	}{
-		{usage.Chat, 200, usage.Read},
-		{usage.Responses, 401, usage.Void},
-		{usage.Chat, 429, usage.Void},
-		{usage.Chat, 400, usage.Admitted},
-		{usage.Responses, 422, usage.Admitted},
-		{usage.Chat, 408, usage.Admitted},
-		{usage.Chat, 500, usage.Admitted},
-		{usage.Anthropic, 400, usage.Void},
-		{usage.Anthropic, 413, usage.Void},
-		{usage.Anthropic, 500, usage.Admitted},
-		{usage.Anthropic, 529, usage.Void},
-		{usage.Gemini, 400, usage.Void},
-		{usage.Gemini, 500, usage.Void},
-		{usage.Gemini, 503, usage.Admitted},
-		{usage.Gemini, 302, usage.Void},
-		{usage.Anthropic, 307, usage.Void},
-		{usage.Anthropic, 300, usage.Admitted},
+		{usage.Chat, false, usage.Read, []int{200}},
+		{usage.Chat, false, usage.Void, []int{302, 307, 401, 413, 429}},
+		{usage.Chat, false, usage.Admitted, []int{300, 400, 408, 422, 500}},
+		{usage.Anthropic, false, usage.Void, []int{400, 529}},
+		{usage.Anthropic, false, usage.Admitted, []int{500}},
+		{usage.Gemini, false, usage.Void, []int{400, 500}},
+		{usage.Gemini, false, usage.Admitted, []int{503}},
+		{usage.Chat, true, usage.Void, []int{400, 409, 422, 429, 500, 502, 503, 529}},
+		{usage.Chat, true, usage.Admitted, []int{300, 408, 499, 504, 600}},
 	} {
-		require.Equal(t, of.want, usage.Billing(of.api, of.status, false), "%v %d", of.api, of.status)
+		for _, status := range of.statuses {
+			require.Equal(t, of.want, usage.Billing(of.api, status, of.free), "%v %d", of.api, status)
+		}
 	}
 }

@@ -3,7 +3,7 @@ package usage
 import (
 	"bytes"
 	"cmp"
-	"fmt"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,11 +30,11 @@ type Call struct {
 	output      int64 // the request's maximum, -1 if there is none
 	extraOutput int64 // what comes on top of it
 	candidates  int64
-	toolUses    int64 // requests of the API's own tools at most, -1 for no maximum
-	result      int64 // what one of them adds to the input at most
-	rounds      int64 // calls that the API can make of it beside the one
-	input       cause // why the input is not all in the body
-	outputCause cause // why the request's maximum is none
+	toolUses    int64     // requests of the API's own tools at most, -1 for no maximum
+	result      int64     // what one of them adds to the input at most
+	rounds      int64     // calls that the API can make of it beside the one
+	input       Unbounded // why the input is not all in the body
+	outputCause Unbounded // why the request's maximum is none
 
 	key     digest // of what can change what the API adds to the parts
 	parts   []part // the turns of the conversation, and then what stands before it
@@ -46,30 +46,14 @@ type Call struct {
 	vendor  bool   // it is for a vendor's own host
 	unknown []string
 
+	numbers []number // that say the maximum of output
+	gap     gap      // where one is set if none does
+	thinks  int64    // what it may think at most, inside of the maximum
+	asks    Change   // what has a stream end with its usage
+
 	// What Bound found: what each part can have, and the longest answer.
 	costs   []int64
 	longest int64
-}
-
-// A cause is why something has no bound.
-type cause struct {
-	reason Reason
-	part   string
-}
-
-// A Maximum is what a host declares that one call of a model can use: with the API's own tools, of all rounds that one
-// call makes with them, each of which reads the whole input again. Zero is nothing declared.
-type Maximum struct {
-	Input, Output int64
-	// ToolRequests is the most requests of the API's own tools.
-	ToolRequests int64
-}
-
-// A Bound is the most that a call can use.
-type Bound struct {
-	Input, Output int64
-	// ToolRequests is -1 if there is no bound.
-	ToolRequests int64
 }
 
 // What inline text can cost beyond the bytes of its body: a call's own tokens, and those of each message and tool.
@@ -77,9 +61,6 @@ const (
 	tokensOfCall = 1024
 	tokensOfPart = 16
 )
-
-// IsRead reports whether the body was read as the API's, so that it can be changed.
-func (c *Call) IsRead() bool { return c.input.reason != Malformed && c.API != None }
 
 // Unknown returns the names of fields and types that are not known here, and were counted by their bytes.
 func (c *Call) Unknown() []string { return c.unknown }
@@ -93,10 +74,10 @@ func (c *Call) Unknown() []string { return c.unknown }
 func (c *Call) Bound(most Maximum, past *History) (Bound, error) {
 	bound := Bound{Input: most.Input, Output: product(most.Output, c.candidates), ToolRequests: c.toolUses}
 	known := Published(c.Model)
-	if c.input.reason == Readable {
+	if c.input.Reason == Readable {
 		bound.Input = atMost(c.mostInput(most, known, past), most.Input)
 	}
-	if c.output >= 0 && c.outputCause.reason == Readable {
+	if c.output >= 0 && c.outputCause.Reason == Readable {
 		bound.Output = atMost(product(sum(c.output, c.extraOutput), c.candidates), bound.Output)
 	}
 	if c.Compacts && most.Output == 0 {
@@ -118,10 +99,10 @@ func (c *Call) unboundedIn(bound Bound, most Maximum) error {
 	switch {
 	case bound.Input == 0:
 		return c.unbounded(c.input)
-	case bound.Output == 0 && c.outputCause.reason != Readable:
+	case bound.Output == 0 && c.outputCause.Reason != Readable:
 		return c.unbounded(c.outputCause)
 	case most.Output == 0 && c.output < 0 && !c.Compacts:
-		return c.unbounded(cause{NoMaximum, ""})
+		return c.unbounded(Unbounded{Reason: NoMaximum})
 	}
 	return nil
 }
@@ -156,7 +137,7 @@ func (c *Call) TookIn(result Result) bool {
 func (c *Call) taught(result Result) (input int64, known bool) {
 	input = sum(result.Usage.TokensIn(), result.Cleared)
 	switch {
-	case c.input.reason != Readable, c.cut, input == 0, result.Unread != Readable, result.Rounds:
+	case c.input.Reason != Readable, c.cut, input == 0, result.Unread != Readable, result.Rounds:
 		return 0, false
 	case c.API == Responses && c.managed:
 		return 0, false
@@ -176,47 +157,45 @@ func atMost(n, most int64) int64 {
 	return min(n, most)
 }
 
-func (c *Call) unbounded(why cause) error {
-	return &Unbounded{Reason: why.reason, Part: why.part, Model: c.Model}
+func (c *Call) unbounded(why Unbounded) error {
+	why.Model = c.Model
+	return &why
 }
 
 // Unknown returns a call of which only the route is known, and why: the name of what is to blame can be empty. Only a
 // declared maximum bounds it.
 func (r Route) Unknown(why Reason, part string) *Call {
-	blame := cause{why, partName(part)}
+	blame := Unbounded{Reason: why, Part: partName(part)}
 	return &Call{
 		API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, Compacts: r.Compacts, output: -1,
 		candidates: 1, toolUses: -1, input: blame, outputCause: blame,
 	}
 }
 
-// NotModel is the error of a request that has a path of a model API, and a body of another service.
-type NotModel struct{ API API }
-
-// Error says so.
-func (n *NotModel) Error() string { return fmt.Sprintf("the request is none of %v", n.API) }
-
-// ReadCall reads a request, whose body is the one given. A body that is not what the API takes is a [*NotModel] if it
-// has nothing of it, else a call that only a declared maximum bounds.
-func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
+// ReadCall reads a request, whose body is the one given. It returns nil if the body has nothing of what the API takes:
+// then it is for another service. One that is no JSON is a call that only a declared maximum bounds.
+func ReadCall(route Route, req *http.Request, body []byte) *Call {
 	c := route.Unknown(Malformed, "")
 	c.Bytes, c.vendor = int64(len(body)), ErrorsFree(req.URL.Hostname(), nil)
-	if !valid(body) {
-		return c, nil
+	if !json.Valid(body) {
+		return c
 	}
 	v := value(bytes.TrimSpace(body))
 	if v[0] != '{' || !isFor(route.API, v) {
-		return nil, &NotModel{route.API}
+		return nil
 	}
-	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
-	r := newRequest(c)
-	r.object(bodyOf(route.API), v, spellings[route.API])
+	c.input, c.outputCause, c.toolUses, c.Usage = Unbounded{}, Unbounded{}, 0, route.API != Chat
+	r := newRequest(c, body)
+	inside := span{r.span(v).from + 1, r.span(v).from + 1}
+	c.gap, c.asks = gaps[route.API], Change{inside, `"stream_options":{` + includeUsage + `},`}
+	c.gap.at = inside
+	r.object(bodyOf(route.API), v)
 	if c.Model == "" {
 		c.Model = modelName(route.Model)
 	}
 	r.settle(v)
 	r.seal(req, v)
-	return c, nil
+	return c
 }
 
 // settle does what needs the whole request.
@@ -239,20 +218,14 @@ func (r *request) settle(v value) {
 
 // isFor reports whether the body has what every request of the API has.
 func isFor(api API, v value) bool {
-	has := map[string]bool{}
-	v.members(func(key string, _ value) {
-		switch key {
-		case "messages", "model", "input", "prompt", "previous_response_id", "conversation", "contents":
-			has[key] = true
-		}
-	})
+	has := func(name string) bool { return hasMember(v, name) }
 	switch api {
 	case Responses:
-		return has["prompt"] || has["model"] && (has["input"] || has["previous_response_id"] || has["conversation"])
+		return has("prompt") || has("model") && (has("input") || has("previous_response_id") || has("conversation"))
 	case Gemini:
-		return has["contents"]
+		return has("contents")
 	}
-	return has["messages"]
+	return has("messages")
 }
 
 // bodyOf returns the table of an API's requests. All tables are made when a request is read first: a program that links
@@ -272,9 +245,7 @@ func bodyOf(api API) object {
 
 var tablesMade sync.Once
 
-// spellings turn a key into the one that the tables have. Google's APIs take the names of protocol buffers too.
-var spellings = [...]func(string) string{Anthropic: nil, Chat: nil, Responses: nil, Gemini: camelCase}
-
+// camelCase is how the tables have the names of protocol buffers, which Google's APIs take, too.
 func camelCase(key string) string {
 	if !strings.Contains(key, "_") {
 		return key

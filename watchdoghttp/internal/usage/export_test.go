@@ -1,8 +1,5 @@
 package usage
 
-// Valid is what stands in for json.Valid.
-var Valid = valid
-
 // HistorySize returns how many bytes a history counts for what it remembers.
 func HistorySize(h *History) int {
 	h.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
@@ -156,9 +157,7 @@ func TestHistory(t *testing.T) {
 		past := new(usage.History)
 		read := func() *usage.Call {
 			req := httptest.NewRequest(http.MethodPost, "https://api.anthropic.com/v1/messages", nil)
-			call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, "/v1/messages"), req, []byte(first))
-			require.NoError(t, err)
-			return call
+			return usage.ReadCall(usage.RouteOf(http.MethodPost, "/v1/messages"), req, []byte(first))
 		}
 		past.Learn(read(), usage.Result{State: usage.Partial, Usage: usage.Usage{Input: 5, CacheRead: 70}})
 		require.Equal(t, 75+hash, inputOf(t, read(), past))
@@ -241,3 +240,5 @@ func TestHistoryForgets(t *testing.T) {
 	other := inputOf(t, readCall(t, usage.Anthropic, historyCall(said[0])), past)
 	require.Greater(t, other, int64(1000))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -18,7 +19,7 @@ import (
 // TestReaderModel protects the scanner by a naive one, which has package encoding/json read whole bodies and takes the
 // same fields from the maps: over JSON of random form, in which the names that matter stand everywhere.
 func TestReaderModel(t *testing.T) {
-	for seed := range racing.Tenth(20_000) {
+	for seed := range racing.Rounds[uint64](20_000, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		body := randomRoot(rng)
 		require.True(t, json.Valid([]byte(body)), body)
@@ -207,19 +208,30 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// meteredDelta is a delta that does not name usage.
+const meteredDelta = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"words\"}}\n\n"
+
 func TestReaderMemory(t *testing.T) {
-	t.Run("no chunk costs an allocation, whatever is in it", func(t *testing.T) {
-		for _, text := range []string{
-			anthropicDelta, strings.Repeat(`{"usage":`, 1000), strings.Repeat("[", 10_000), `{"` + strings.Repeat("k", 10_000),
-			anthropicStart, `{"usage":{"input_tokens":` + strings.Repeat("9", 10_000), "data: " + geminiChunk(3) + "\n\n",
+	t.Run("a chunk costs few allocations, whatever is in it, and one that names no usage none", func(t *testing.T) {
+		for text, most := range map[string]float64{
+			meteredDelta: 0, anthropicDelta: 30, strings.Repeat(`{"usage":`, 1000): 30, strings.Repeat("[", 10_000): 30,
+			`{"` + strings.Repeat("k", 10_000): 2, anthropicStart: 80, "data: " + geminiChunk(3) + "\n\n": 40,
+			`{"usage":{"input_tokens":` + strings.Repeat("9", 10_000): 30,
 		} {
 			for _, from := range []usage.API{usage.Anthropic, usage.Gemini} {
 				r, chunk := usage.NewReader(from, ""), []byte(text)
 				r.Feed(chunk)
-				require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.Feed(chunk) }), 2.0, text[:9])
+				require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.Feed(chunk) }), most, text[:9])
 				r.End(true)
 			}
 		}
+	})
+	t.Run("an answer with more choices than any API makes is not kept", func(t *testing.T) {
+		body := func(choices int) []byte {
+			return []byte(`{"choices":[` + strings.Repeat("{},", choices) + `{}],"usage":{"prompt_tokens":1}}`)
+		}
+		require.Equal(t, usage.Final, read(usage.Chat, "", body(5000)).State)
+		require.Equal(t, usage.Nothing, read(usage.Chat, "", body(20_000)).State)
 	})
 	t.Run("a chunk is not kept or changed", func(t *testing.T) {
 		r, body := usage.NewReader(usage.Anthropic, ""), []byte(samples[0].body)
@@ -230,5 +242,106 @@ func TestReaderMemory(t *testing.T) {
 			chunk[0] = 'x'
 		}
 		require.Equal(t, samples[0].want, r.End(true))
+	})
+}
+
+func requests(by map[usage.Tool]int64) (all [11]int64) {
+	for tool, n := range by {
+		all[tool] = n
+	}
+	return all
+}
+
+func by(counts map[usage.Modality]int64) (all [4]int64) {
+	for m, n := range counts {
+		all[m] = n
+	}
+	return all
+}
+
+// read feeds the chunks of a body that was read to its end.
+func read(api usage.API, encoding string, chunks ...[]byte) usage.Result {
+	r := usage.NewReader(api, encoding)
+	for _, chunk := range chunks {
+		r.Feed(chunk)
+	}
+	return r.End(true)
+}
+
+// singly are the bytes of a body, each a chunk.
+func singly(body []byte) (chunks [][]byte) {
+	for i := range body {
+		chunks = append(chunks, body[i:i+1])
+	}
+	return chunks
+}
+
+// zipped is the body compressed, flushed after each line as servers do with streams, or once.
+func zipped(tb testing.TB, body string, flush bool) []byte {
+	tb.Helper()
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	for line := range strings.Lines(body) {
+		fmt.Fprint(w, line)
+		if flush {
+			require.NoError(tb, w.Flush())
+		}
+	}
+	require.NoError(tb, w.Close())
+	return compressed.Bytes()
+}
+
+func TestReader(t *testing.T) {
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			body := []byte(s.body)
+			require.Equal(t, s.want, read(s.api, "", body))
+			require.Equal(t, s.want, read(s.api, "identity", singly(body)...))
+			for cut := range body {
+				require.Equal(t, s.want, read(s.api, "", body[:cut], body[cut:]), "cut at %d", cut)
+			}
+		})
+		t.Run(s.name+", compressed", func(t *testing.T) {
+			for _, flush := range []bool{false, true} {
+				body := zipped(t, s.body, flush)
+				require.Equal(t, s.want, read(s.api, "gzip", body))
+				require.Equal(t, s.want, read(s.api, "X-GZIP", singly(body)...))
+				for cut := range body {
+					require.Equal(t, s.want, read(s.api, "gzip", body[:cut], body[cut:]), "cut at %d", cut)
+				}
+			}
+		})
+	}
+}
+
+// FuzzReader protects readers from an answer that depends on how a body was cut: byte by byte nothing is skipped ahead.
+func FuzzReader(f *testing.F) {
+	for _, s := range samples {
+		f.Add(uint8(s.api), []byte(s.body), uint16(len(s.body)/2))
+	}
+	for _, body := range []string{
+		"data: {\"usage\":\ndata: {\"prompt_tokens\":1}}\n\n", "data: {\"usage\"\ndata: :{\"prompt_tokens\":1}}\n\n",
+		"data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n", "\xef\xbb\xbfdata:{\"usage\":{\"prompt_tokens\":1}}\r\r",
+		"data: {\"usage\":\nevent: x\ndata: {\"prompt_tokens\":1}}\n\n", " data: {\"usage\":{\"prompt_tokens\":1}}\n\n",
+		"data: {}\n\ndata: {\"usage\":\n: x\r\ndata: {\"prompt_tokens\":1}}\r\n\n\n\ndata: 1",
+		"data: {\"usage\":\n\r\r\ndata: {\"prompt_tokens\":1}}\n\r\r\n", "data: {\"usage\": {\n\r\r\ndata: \"prompt_tokens\":1}}\n\n",
+		"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
+		`{"usage":{"server_tool_use":{"a":0,"b":1,"web_search_requests":2}}}`,
+		strings.Repeat(chatChunk, 9) + "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
+		strings.Repeat("data: {\"a\":{}}\r\n\r\n", 9) + "data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n",
+	} {
+		f.Add(uint8(usage.Chat), []byte(body), uint16(len(body)/2))
+	}
+	f.Fuzz(func(t *testing.T, api uint8, body []byte, cut uint16) {
+		from := usage.Anthropic + usage.API(api%4)
+		at := min(int(cut), len(body))
+		want := read(from, "", singly(body)...)
+		require.Equal(t, want, read(from, "", body))
+		require.Equal(t, want, read(from, "", body[:at], body[at:]))
+		counts := want.Usage
+		for _, n := range []int64{counts.Input, counts.TokensIn(), counts.Output, counts.Reasoning} {
+			require.GreaterOrEqual(t, n, int64(0))
+		}
+		read(from, "gzip", body[:at], body[at:]) // it must not panic
 	})
 }

@@ -2,48 +2,37 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// ReadPrices reads the JSON of prices:
-//
-//	{
-//	  "currency": "USD",
-//	  "date": "2026-08-01",
-//	  "models": {
-//	    "some-model-*": {
-//	      "input": 3000000, "cache_write_5m": 3750000, "cache_write_1h": 6000000, "cache_read": 300000,
-//	      "output": 15000000,
-//	      "modalities": {"audio": {"input": 10000000, "cache_read": 1000000, "output": 40000000}},
-//	      "above": [{"input_tokens": 200000, "input": 6000000, "output": 22500000}],
-//	      "tiers": {"priority": {"input": 6000000, "output": 30000000}},
-//	      "tools": {"web_search": 10000}
-//	    }
-//	  }
-//	}
-//
-// Prices are whole millionths of the currency, for a million tokens or for one request of a tool. Each set of rates has
-// input and output. The currency has to be the one that the host's limit is in, if it names one. An error names the
-// place, the value and what would be right.
+// ReadPrices reads the JSON of prices, in the form that the documentation of package watchdoghttp shows. The currency
+// has to be the one that the host's limit is in, if it names one. An error names the place, the value and what would be
+// right.
 func ReadPrices(text []byte, currency string) (*Prices, error) {
-	file := &priceFile{}
-	root := file.object("", text)
-	p := &Prices{Currency: file.currency(root, currency), Date: file.date(root), Models: map[string]ModelPrices{}}
-	models := file.object("models", file.take(root, "", "models"))
-	for _, name := range sorted(models) {
-		if name == "" {
-			file.fail("models", "a model has no name; name it, or * for all")
-		}
-		p.Models[name] = file.model(place("models", name), models[name])
+	f := &priceFile{}
+	p := &Prices{Models: map[string]ModelPrices{}}
+	v := value(bytes.TrimSpace(text))
+	if !json.Valid(v) {
+		v = value("null")
 	}
-	file.nothingElse("", root)
-	if file.err != nil {
-		return nil, fmt.Errorf("read prices: %w", file.err)
+	f.object("", v, takers{
+		"currency!": func(where, _ string, v value) { p.Currency = f.currency(where, v, currency) },
+		"date!":     func(where, _ string, v value) { p.Date = f.date(where, v) },
+		"models!": f.each(func(where, name string, v value) {
+			if name == "" {
+				f.fail("models", "a model has no name; name it, or * for all")
+			}
+			p.Models[name] = f.model(where, v)
+		}),
+	})
+	if f.err != nil {
+		return nil, fmt.Errorf("read prices: %w", f.err)
 	}
 	return p, nil
 }
@@ -57,185 +46,153 @@ func (f *priceFile) fail(where, format string, args ...any) {
 	}
 }
 
-func place(in, name string) string {
-	if in == "" {
-		return name
-	}
-	return fmt.Sprintf("%s.%q", in, name)
-}
+// A taker takes the value of a member of an object, by where that is and its name.
+type taker func(where, name string, v value)
+
+// takers are those of an object. A name that ends with an exclamation mark has to be there; a star is any name.
+type takers map[string]taker
 
 // object reads an object. A key that is there twice is a mistake.
-func (f *priceFile) object(where string, text []byte) map[string]json.RawMessage {
-	members := map[string]json.RawMessage{}
-	if text == nil {
-		return members
+func (f *priceFile) object(where string, v value, known takers) {
+	if v[0] != '{' {
+		f.fail(cmp.Or(where, "the file"), "is no JSON object; write one")
+		return
 	}
-	text = bytes.TrimSpace(text)
-	if !json.Valid(text) || text[0] != '{' {
-		f.fail(nameOf(where), "is no JSON object; write one")
-		return members
-	}
-	value(text).members(func(key string, member value) {
-		if _, twice := members[key]; twice {
-			f.fail(place(where, key), "is there twice; keep one")
+	for name := range known {
+		if name, must := strings.CutSuffix(name, "!"); must && !hasMember(v, name) {
+			f.fail(join(where, name), "is missing")
 		}
-		members[key] = json.RawMessage(member)
+	}
+	seen := map[string]bool{}
+	v.members(func(name string, member value) {
+		take, in := known[name], join(where, name)
+		if take == nil {
+			take = known[name+"!"]
+		}
+		if each := known["*"]; each != nil {
+			take, in = each, join(where, strconv.Quote(name))
+		}
+		switch {
+		case seen[name]:
+			f.fail(in, "is there twice; keep one")
+		case take == nil:
+			f.fail(in, "is not known here; correct or remove it")
+		default:
+			take(in, name, member)
+		}
+		seen[name] = true
 	})
-	return members
 }
 
-func nameOf(where string) string {
-	if where == "" {
-		return "the file"
-	}
-	return where
+func join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
+
+// each takes an object of any names.
+func (f *priceFile) each(take taker) taker {
+	return func(where, _ string, v value) { f.object(where, v, takers{"*": take}) }
 }
 
-// take takes a member that has to be there.
-func (f *priceFile) take(from map[string]json.RawMessage, where, name string) []byte {
-	member, ok := from[name]
-	if !ok {
-		f.fail(place(where, name), "is missing")
-		return nil
-	}
-	delete(from, name)
-	return member
-}
-
-// nothingElse fails for what is left.
-func (f *priceFile) nothingElse(where string, left map[string]json.RawMessage) {
-	for _, name := range sorted(left) {
-		f.fail(place(where, name), "is not known here; correct or remove it")
-	}
-}
-
-func sorted(members map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(members)) }
-
-func (f *priceFile) currency(root map[string]json.RawMessage, want string) string {
-	text := f.text("currency", f.take(root, "", "currency"))
-	switch {
-	case len(text) != 3 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
-		f.fail("currency", "is %q; write a code such as USD", text)
-	case want != "" && text != want:
-		f.fail("currency", "is %s, and the limit is in %s; use prices in %s", text, want, want)
+func (f *priceFile) text(where string, v value) (text string) {
+	if json.Unmarshal(v, &text) != nil {
+		f.fail(where, "is %s; write a text", v)
 	}
 	return text
 }
 
-func (f *priceFile) date(root map[string]json.RawMessage) time.Time {
-	text := f.text("date", f.take(root, "", "date"))
+func (f *priceFile) currency(where string, v value, want string) string {
+	text := f.text(where, v)
+	switch {
+	case len(text) != 3 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
+		f.fail(where, "is %q; write a code such as USD", text)
+	case want != "" && text != want:
+		f.fail(where, "is %s, and the limit is in %s; use prices in %s", text, want, want)
+	}
+	return text
+}
+
+func (f *priceFile) date(where string, v value) time.Time {
+	text := f.text(where, v)
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		f.fail("date", "is %q; write the day that the prices are of, as in 2026-08-01", text)
+		f.fail(where, "is %q; write the day that the prices are of, as in 2026-08-01", text)
 	}
 	return day
 }
 
-func (f *priceFile) text(where string, member []byte) (text string) {
-	if member != nil && json.Unmarshal(member, &text) != nil {
-		f.fail(where, "is %s; write a text", member)
-	}
-	return text
-}
-
-func (f *priceFile) model(where string, text []byte) (m ModelPrices) {
-	members := f.object(where, text)
-	m.Rates, m.Above = f.rates(where, members), f.above(where, members)
-	m.Tiers = map[string]TierPrices{}
-	tiers := f.optional(where, members, "tiers")
-	for _, name := range sorted(tiers) {
-		in := place(where+".tiers", name)
-		tier := f.object(in, tiers[name])
-		m.Tiers[name] = TierPrices{Rates: f.rates(in, tier), Above: f.above(in, tier)}
-		f.nothingElse(in, tier)
-	}
-	m.Tools = map[Tool]int64{}
-	toolPrices := f.optional(where, members, "tools")
-	for _, name := range sorted(toolPrices) {
-		tool := toolNamed([]byte(name))
-		if tool.String() != name {
-			f.fail(place(where+".tools", name), "is no tool that is known; use one of %s", strings.Join(toolNames[:], ", "))
+func (f *priceFile) model(where string, v value) ModelPrices {
+	m := ModelPrices{Tiers: map[string]TierPrices{}, Tools: map[Tool]int64{}}
+	known := f.tier(&m.TierPrices)
+	known["tiers"] = f.each(func(where, name string, v value) {
+		var tier TierPrices
+		f.object(where, v, f.tier(&tier))
+		m.Tiers[name] = tier
+	})
+	known["tools"] = f.each(func(where, name string, v value) {
+		tool := slices.Index(toolNames[:], name)
+		if tool < 0 {
+			f.fail(where, "is no tool that is known; use one of %s", strings.Join(toolNames[:], ", "))
 		}
-		m.Tools[tool] = f.price(place(where+".tools", name), toolPrices[name])
-	}
-	f.nothingElse(where, members)
+		m.Tools[Tool(tool)] = f.price(where, v)
+	})
+	f.object(where, v, known)
 	return m
 }
 
-// optional takes an object that need not be there.
-func (f *priceFile) optional(where string, members map[string]json.RawMessage, name string) map[string]json.RawMessage {
-	member := members[name]
-	delete(members, name)
-	return f.object(where+"."+name, member)
+func (f *priceFile) tier(t *TierPrices) takers {
+	known := f.rates(&t.Rates)
+	known["above"] = func(where, _ string, v value) {
+		if v[0] != '[' {
+			f.fail(where, "is %s; write a list of rates with input_tokens", v)
+			return
+		}
+		v.elements(func(element value) {
+			var long LongRates
+			known := f.rates(&long.Rates)
+			known["input_tokens!"] = func(where, _ string, v value) { long.Input = f.price(where, v) }
+			f.object(fmt.Sprintf("%s[%d]", where, len(t.Above)), element, known)
+			t.Above = append(t.Above, long)
+		})
+	}
+	return known
 }
 
-func (f *priceFile) rates(where string, members map[string]json.RawMessage) (r Rates) {
-	r.Input = f.price(place(where, "input"), f.take(members, where, "input"))
-	r.Output = f.price(place(where, "output"), f.take(members, where, "output"))
-	r.CacheWrite = f.optionalPrice(where, members, "cache_write")
-	r.CacheWrite5m = f.optionalPrice(where, members, "cache_write_5m")
-	r.CacheWrite1h = f.optionalPrice(where, members, "cache_write_1h")
-	r.CacheRead = f.optionalPrice(where, members, "cache_read")
-	by := f.optional(where, members, "modalities")
+func (f *priceFile) rates(r *Rates) takers {
 	r.Modalities = map[Modality]ModalityRates{}
-	for _, name := range sorted(by) {
-		in := place(where+".modalities", name)
-		m, known := modalityNamed([]byte(name))
-		if !known || m.String() != name {
-			f.fail(in, "is no modality that is known; use one of %s", strings.Join(modalityNames[:], ", "))
-		}
-		rates := f.object(in, by[name])
-		r.Modalities[m] = ModalityRates{
-			Input: f.optionalPrice(in, rates, "input"), CacheRead: f.optionalPrice(in, rates, "cache_read"),
-			Output: f.optionalPrice(in, rates, "output"),
-		}
-		f.nothingElse(in, rates)
+	return takers{
+		"input!":         func(where, _ string, v value) { r.Input = f.price(where, v) },
+		"output!":        func(where, _ string, v value) { r.Output = f.price(where, v) },
+		"cache_write":    f.optional(&r.CacheWrite),
+		"cache_write_5m": f.optional(&r.CacheWrite5m),
+		"cache_write_1h": f.optional(&r.CacheWrite1h),
+		"cache_read":     f.optional(&r.CacheRead),
+		"modalities": f.each(func(where, name string, v value) {
+			m := slices.Index(modalityNames[:], name)
+			if m < 0 {
+				f.fail(where, "is no modality that is known; use one of %s", strings.Join(modalityNames[:], ", "))
+			}
+			var rates ModalityRates
+			f.object(where, v, takers{
+				"input": f.optional(&rates.Input), "cache_read": f.optional(&rates.CacheRead),
+				"output": f.optional(&rates.Output),
+			})
+			r.Modalities[Modality(m)] = rates
+		}),
 	}
-	return r
 }
 
-func (f *priceFile) above(where string, members map[string]json.RawMessage) (above []LongRates) {
-	member := members["above"]
-	delete(members, "above")
-	if member == nil {
-		return nil
+func (f *priceFile) optional(to **int64) taker {
+	return func(where, _ string, v value) {
+		price := f.price(where, v)
+		*to = &price
 	}
-	where += ".above"
-	if member[0] != '[' {
-		f.fail(where, "is %s; write a list of rates with input_tokens", member)
-		return nil
-	}
-	value(member).elements(func(element value) {
-		in := fmt.Sprintf("%s[%d]", where, len(above))
-		rates := f.object(in, element)
-		long := LongRates{Input: f.price(place(in, "input_tokens"), f.take(rates, in, "input_tokens"))}
-		long.Rates = f.rates(in, rates)
-		f.nothingElse(in, rates)
-		above = append(above, long)
-	})
-	return above
-}
-
-func (f *priceFile) optionalPrice(where string, members map[string]json.RawMessage, name string) *int64 {
-	member, ok := members[name]
-	if !ok {
-		return nil
-	}
-	delete(members, name)
-	price := f.price(place(where, name), member)
-	return &price
 }
 
 // mostPrice is far above any price, and low enough that a price for one request can be multiplied by a million.
 const mostPrice = 1_000_000_000_000
 
-func (f *priceFile) price(where string, member []byte) int64 {
-	if member == nil {
-		return 0
-	}
-	n, ok := value(member).number()
+func (f *priceFile) price(where string, v value) int64 {
+	n, ok := v.number()
 	if !ok || n > mostPrice {
-		f.fail(where, "is %s; write a whole number of millionths of the currency, from 0 to %d", member, int64(mostPrice))
+		f.fail(where, "is %s; write a whole number of millionths of the currency, from 0 to %d", v, int64(mostPrice))
 	}
 	return n
 }

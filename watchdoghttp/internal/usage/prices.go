@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"math/bits"
+	"math/big"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -24,18 +23,17 @@ type Prices struct {
 
 // ModelPrices are those of one model.
 type ModelPrices struct {
-	Rates
-	// Above are the rates of calls with long input. Those with the largest threshold that the input exceeds count.
-	Above []LongRates
+	TierPrices
 	// Tiers are the rates of tiers, by the name that the API has for them. A tier without is priced as if it were none.
 	Tiers map[string]TierPrices
 	// Tools are the prices of one request of the API's own tools, in millionths of the currency.
 	Tools map[Tool]int64
 }
 
-// TierPrices are those of one tier of a model.
+// TierPrices are those of one tier of a model, or of none.
 type TierPrices struct {
 	Rates
+	// Above are the rates of calls with long input. Those with the largest threshold that the input exceeds count.
 	Above []LongRates
 }
 
@@ -72,14 +70,14 @@ func (p *Prices) Cost(model string, u Usage) Cost {
 	if !ok {
 		return Cost{Unpriced: "model"}
 	}
-	rates, above, unpriced := prices.tier(u.Tier)
-	rates = rates.of(above, u.TokensIn())
+	tier, unpriced := prices.tier(u.Tier)
+	rates := tier.of(u.TokensIn())
 	var total amount
 	rates.add(&total, &u)
 	for tool, requests := range u.Tools {
 		price, ok := prices.Tools[Tool(tool)]
 		if requests > 0 && !ok {
-			unpriced = cmp.Or(unpriced, Tool(tool).String())
+			unpriced = cmp.Or(unpriced, toolNames[tool])
 		}
 		total.add(requests, product(price, million))
 	}
@@ -120,74 +118,43 @@ func (p *Prices) model(model string) (ModelPrices, bool) {
 	return Best(p.Models, model)
 }
 
-// Best returns what stands under the name that matches the model best, in which a "*" stands for any characters. Of two
-// that match as well, the first in the alphabet counts.
-func Best[T any](byName map[string]T, model string) (T, bool) {
-	if exact, ok := byName[model]; ok {
-		return exact, true
-	}
-	best, found := "", false
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if matches(name, model) && (!found || literal(name) > literal(best)) {
-			best, found = name, true
-		}
-	}
-	return byName[best], found
-}
-
-// literal is how many characters of a name stand for themselves.
-func literal(name string) int { return len(name) - strings.Count(name, "*") }
-
-// matches reports whether a name with stars matches the model.
-func matches(name, model string) bool {
-	parts := strings.Split(name, "*")
-	if len(parts) == 1 {
-		return name == model
-	}
-	rest, ok := strings.CutPrefix(model, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		at := strings.Index(rest, part)
-		if at < 0 {
-			return false
-		}
-		rest = rest[at+len(part):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
-}
-
 // ordinary are the names of the tiers that are none.
 var ordinary = []string{"", "standard", "default", "auto", "on_demand"}
 
-// tier returns the rates of a tier, those of long input, and what has no price.
-func (m *ModelPrices) tier(name string) (Rates, []LongRates, string) {
+// tier returns the prices of a tier, and what has none.
+func (m *ModelPrices) tier(name string) (TierPrices, string) {
 	if tier, ok := m.Tiers[name]; ok {
-		return tier.Rates, tier.Above, ""
+		return tier, ""
 	}
 	if slices.Contains(ordinary, name) {
-		return m.Rates, m.Above, ""
+		return m.TierPrices, ""
 	}
-	return m.Rates, m.Above, "tier"
+	return m.TierPrices, "tier"
 }
 
 // of returns the rates of a call with so much input.
-func (r Rates) of(above []LongRates, input int64) Rates {
-	threshold := int64(-1)
-	for _, long := range above {
+func (t *TierPrices) of(input int64) Rates {
+	rates, threshold := t.Rates, int64(-1)
+	for _, long := range t.Above {
 		if input > long.Input && long.Input > threshold {
-			r, threshold = long.Rates, long.Input
+			rates, threshold = long.Rates, long.Input
 		}
 	}
-	return r
+	return rates
 }
 
 // add adds what the tokens cost. Tokens that are no text are a part of their class, at their own rate.
 func (r *Rates) add(total *amount, u *Usage) {
-	addClass(total, u.Input, r.Input, u.InputBy, r.modality(func(m ModalityRates) *int64 { return m.Input }))
-	addClass(total, u.CacheRead, or(r.CacheRead, r.Input), u.CacheReadBy, r.modality(ModalityRates.cacheRead))
-	addClass(total, u.Output, r.Output, u.OutputBy, r.modality(func(m ModalityRates) *int64 { return m.Output }))
+	input, cacheRead, output := u.Input, u.CacheRead, u.Output
+	for m := range modalities {
+		rates := r.Modalities[m]
+		total.addPart(&input, u.InputBy[m], rates.Input)
+		total.addPart(&cacheRead, u.CacheReadBy[m], cmp.Or(rates.CacheRead, rates.Input))
+		total.addPart(&output, u.OutputBy[m], rates.Output)
+	}
+	total.add(input, r.Input)
+	total.add(cacheRead, or(r.CacheRead, r.Input))
+	total.add(output, r.Output)
 	total.add(u.CacheWrite5m, or(r.CacheWrite5m, r.anyWrite()))
 	total.add(u.CacheWrite1h, or(r.CacheWrite1h, r.anyWrite()))
 	total.add(u.CacheWrite, r.write())
@@ -201,21 +168,6 @@ func (r *Rates) write() int64 {
 	return or(r.CacheWrite, max(r.Input, or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0)))
 }
 
-func (m ModalityRates) cacheRead() *int64 {
-	if m.CacheRead == nil {
-		return m.Input
-	}
-	return m.CacheRead
-}
-
-// modality returns the rates of the modalities for one class, nil where there is none.
-func (r *Rates) modality(class func(ModalityRates) *int64) (rates [modalities]*int64) {
-	for m, of := range r.Modalities {
-		rates[m] = class(of)
-	}
-	return rates
-}
-
 func or(rate *int64, otherwise int64) int64 {
 	if rate == nil {
 		return otherwise
@@ -223,31 +175,14 @@ func or(rate *int64, otherwise int64) int64 {
 	return *rate
 }
 
-// addClass adds tokens at their rate, and the part of them that a modality's rate is for at that one.
-func addClass(total *amount, tokens, rate int64, by [modalities]int64, rates [modalities]*int64) {
-	for m, part := range by {
-		if rates[m] != nil {
-			part = min(part, tokens)
-			tokens -= part
-			total.add(part, *rates[m])
-		}
-	}
-	total.add(tokens, rate)
-}
-
 // dearest returns the highest rates that a call with at most so much input can have.
 func (m *ModelPrices) dearest(input int64) (in, out int64) {
-	take := func(r Rates, above []LongRates) {
-		in, out = max(in, r.dearestInput()), max(out, r.dearestOutput())
-		for _, long := range above {
+	for _, tier := range append(slices.Collect(maps.Values(m.Tiers)), m.TierPrices) {
+		for _, long := range append([]LongRates{{-1, tier.Rates}}, tier.Above...) {
 			if input > long.Input {
 				in, out = max(in, long.dearestInput()), max(out, long.dearestOutput())
 			}
 		}
-	}
-	take(m.Rates, m.Above)
-	for _, tier := range m.Tiers {
-		take(tier.Rates, tier.Above)
 	}
 	return in, out
 }
@@ -268,28 +203,27 @@ func (r *Rates) dearestOutput() int64 {
 	return most
 }
 
-// An amount is money before it is divided by a million: the sum of products, in 128 bits.
-type amount struct {
-	high, low uint64
-	over      bool
-}
+// An amount is money before it is divided by a million: the sum of products.
+type amount struct{ big.Int }
 
 func (a *amount) add(tokens, rate int64) {
-	high, low := bits.Mul64(uint64(tokens), uint64(rate))
-	var carry uint64
-	a.low, carry = bits.Add64(a.low, low, 0)
-	a.high, carry = bits.Add64(a.high, high, carry)
-	a.over = a.over || carry > 0
+	a.Add(&a.Int, new(big.Int).Mul(big.NewInt(tokens), big.NewInt(rate)))
+}
+
+// addPart adds the part of a class that has a rate of its own, if it has, and takes it from the class.
+func (a *amount) addPart(class *int64, tokens int64, rate *int64) {
+	if rate != nil {
+		tokens = min(tokens, *class)
+		*class -= tokens
+		a.add(tokens, *rate)
+	}
 }
 
 // up divides by a million, and rounds up. What is too much is the largest number.
 func (a *amount) up() int64 {
-	if a.over || a.high >= million {
+	a.Add(&a.Int, big.NewInt(million-1))
+	if a.Quo(&a.Int, big.NewInt(million)); !a.IsInt64() {
 		return math.MaxInt64
 	}
-	quotient, rest := bits.Div64(a.high, a.low, million)
-	if rest > 0 {
-		quotient++
-	}
-	return int64(min(quotient, math.MaxInt64))
+	return a.Int64()
 }

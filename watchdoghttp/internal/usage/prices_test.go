@@ -150,19 +150,19 @@ func TestReadPrices(t *testing.T) {
 		{`"currency": "USD",`, ``, "currency: is missing"},
 		{`2026-08-01`, `01.08.2026`, `date: is "01.08.2026"`},
 		{`"date"`, `"day"`, "date: is missing"},
-		{`3000000`, `-3`, `models."sonnet"."input": is -3; write a whole number`},
-		{`3000000`, `3.5`, `models."sonnet"."input": is 3.5`},
-		{`3000000`, `"3"`, `models."sonnet"."input": is "3"`},
-		{`3000000`, `9000000000000000`, `models."sonnet"."input": is 9000000000000000`},
-		{`"cache_read": 300000,`, `"cache_reads": 1,`, `models."sonnet"."cache_reads": is not known`},
-		{`, "output": 8000000`, ``, `models."gpt-*"."output": is missing`},
+		{`3000000`, `-3`, `models."sonnet".input: is -3; write a whole number`},
+		{`3000000`, `3.5`, `models."sonnet".input: is 3.5`},
+		{`3000000`, `"3"`, `models."sonnet".input: is "3"`},
+		{`3000000`, `9000000000000000`, `models."sonnet".input: is 9000000000000000`},
+		{`"cache_read": 300000,`, `"cache_reads": 1,`, `models."sonnet".cache_reads: is not known`},
+		{`, "output": 8000000`, ``, `models."gpt-*".output: is missing`},
 		{`"audio"`, `"smell"`, `models."speech".modalities."smell": is no modality`},
 		{`"audio"`, `"Audio"`, `models."speech".modalities."Audio": is no modality`},
 		{`"web_search"`, `"web_serach"`, `models."sonnet".tools."web_serach": is no tool`},
 		{`10000}`, `-1}`, `models."sonnet".tools."web_search": is -1`},
-		{`"input_tokens": 200000, `, ``, `models."sonnet".above[0]."input_tokens": is missing`},
+		{`"input_tokens": 200000, `, ``, `models."sonnet".above[0].input_tokens: is missing`},
 		{`[{"input_tokens": 200000, "input": 6000000, "output": 22500000}]`, `{}`, `models."sonnet".above: is {}`},
-		{`"priority": {"input": 9000000, `, `"priority": {`, `models."sonnet".tiers."priority"."input": is missing`},
+		{`"priority": {"input": 9000000, `, `"priority": {`, `models."sonnet".tiers."priority".input: is missing`},
 		{`"gpt-*"`, `"sonnet"`, `models."sonnet": is there twice`},
 		{`"gpt-*"`, `""`, "models: a model has no name"},
 		{`"date"`, `"dates": 1, "date"`, "dates: is not known"},
@@ -190,4 +190,30 @@ func FuzzReadPrices(f *testing.F) {
 			require.LessOrEqual(t, p.Cost(model, usage.Usage{Input: 400, CacheWrite: 600, Output: 1000}).Amount, most)
 		}
 	})
+}
+
+func TestPublished(t *testing.T) {
+	for model, want := range map[string]usage.Maximum{
+		"claude-opus-4-8":                     {Input: 1_000_000, Output: 128_000},
+		"claude-opus-7":                       {Input: 1_000_000, Output: 128_000},
+		"claude-haiku-4-5-20251001":           {Input: 200_000, Output: 64_000},
+		"us.anthropic.claude-opus-4-20250514": {Input: 200_000, Output: 32_000},
+		"anthropic/claude-3-5-haiku-20241022": {Input: 200_000, Output: 8_192},
+		"gpt-5":                               {Input: 400_000, Output: 128_000},
+		"gpt-5-2025-08-07":                    {Input: 400_000, Output: 128_000},
+		"gpt-5.2-chat-latest":                 {Input: 128_000, Output: 16_384},
+		"openai/gpt-5.6-sol":                  {Input: 1_050_000, Output: 128_000},
+		"gpt-6.2-sol":                         {Input: 1_050_000, Output: 128_000},
+		"gemini-4-argon":                      {Input: 1_048_576, Output: 65_536},
+		"claude-fable-5-2":                    {Input: 1_000_000, Output: 128_000},
+		"gpt-4o-2024-11-20":                   {Input: 128_000, Output: 16_384},
+		"gpt-4o-2024-05-13":                   {Input: 128_000, Output: 4_096},
+		"o3-mini":                             {Input: 200_000, Output: 100_000},
+		"gemini-2.5-pro":                      {Input: 1_048_576, Output: 65_536},
+		"models/gemini-2.0-flash-lite":        {Input: 1_048_576, Output: 8_192},
+		"llama-4":                             {Output: 16_384},
+		"":                                    {Output: 16_384},
+	} {
+		require.Equal(t, want, usage.Published(model), model)
+	}
 }

@@ -15,11 +15,6 @@ const (
 	Final
 )
 
-var stateNames = [...]string{"nothing", "partial", "final"}
-
-// String returns the name of the state.
-func (s State) String() string { return stateNames[s] }
-
 // A Result is what a [Reader] read.
 type Result struct {
 	State State
@@ -43,7 +38,6 @@ type Result struct {
 //
 // It is for one goroutine at a time. End must be called.
 type Reader struct {
-	api    API
 	unread Reason
 	zip    *gunzip // nil if the body is not compressed
 
@@ -71,8 +65,8 @@ const byteOrderMark = "\xef\xbb\xbf"
 // NewReader returns a reader of a response of the API, whose body has that Content-Encoding. It reads gzip; of another
 // encoding it reads nothing, and says so.
 func NewReader(api API, encoding string) *Reader {
-	r := &Reader{api: api}
-	r.scan.tally, r.scan.root = &r.tally, treeOf(api)
+	r := &Reader{tally: tally{api: api}}
+	r.scan.tally, r.scan.root = &r.tally, placesOf(api).root
 	r.scan.reset()
 	r.events.scan = &r.scan
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -103,10 +97,10 @@ func (r *Reader) Done() bool {
 	switch {
 	case r.unread != Readable || !t.seen || t.malformed || !r.final(false):
 		return false
-	case r.api == Responses || r.form == formJSON:
+	case t.api == Responses || r.form == formJSON:
 		return true
 	}
-	end := lasts[r.api]
+	end := lasts[t.api]
 	return end != "" && bytes.Contains(r.last, []byte(end))
 }
 
@@ -130,7 +124,7 @@ func (r *Reader) End(whole bool) Result {
 	if !t.seen {
 		return result
 	}
-	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	result.State, result.Usage, result.Model = Partial, t.usage(), t.total.model
 	result.Cut = t.cut
 	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
 	if result.Unread == Readable && r.final(whole) {
@@ -144,14 +138,14 @@ func (r *Reader) End(whole bool) Result {
 func (r *Reader) final(whole bool) bool {
 	t := &r.tally
 	switch {
-	case r.api == Responses:
+	case t.api == Responses:
 		return t.over
 	case r.form == formJSON:
 		return t.whole || !t.array
-	case r.api == Anthropic:
+	case t.api == Anthropic:
 		return t.over
 	}
-	return whole || r.api == Chat && t.empty
+	return whole || t.api == Chat && t.empty
 }
 
 // feed takes a part of the body as it is uncompressed.
@@ -176,12 +170,12 @@ func (r *Reader) feed(p []byte) {
 
 // sniff looks at a byte before the form is known, and reports whether it is no part of the body proper.
 func (r *Reader) sniff(b byte) bool {
-	if r.sniffMark(b) {
-		return true
-	}
-	marked := r.marked > 0 && r.marked < len(byteOrderMark) // something else than a mark
+	other := r.marked > 0 && r.marked < len(byteOrderMark) // than a mark, unless it goes on
 	switch {
-	case marked:
+	case !r.spaced && r.marked < len(byteOrderMark) && b == byteOrderMark[r.marked]:
+		r.marked++
+		return true
+	case other:
 	case isSpace(b):
 		r.spaced = b == ' ' || b == '\t'
 		return true
@@ -190,17 +184,125 @@ func (r *Reader) sniff(b byte) bool {
 		return false
 	}
 	r.form = formEvents
-	if marked || r.spaced { // the line has begun already, and not with a field
-		r.events.line, r.events.begun, r.events.field = true, true, fieldOther
+	if other || r.spaced {
+		r.events.feed([]byte(" ")) // the line has begun already, and not with a field
 	}
 	return false
 }
 
-// sniffMark reports whether the byte is one of a byte order mark.
-func (r *Reader) sniffMark(b byte) bool {
-	if r.spaced || r.marked == len(byteOrderMark) || b != byteOrderMark[r.marked] {
-		return false
+// events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner. A line ends
+// with a line feed, after a carriage return or not. A lone carriage return ends none: the clients of model APIs do not
+// read such lines either.
+//
+// Most events of a stream are deltas without usage. Where an event begins, all that are whole in the chunk, up to the
+// first one that names it, are skipped without a look at their lines. What that leaves out has no effect on the tally:
+// an event without usage never has.
+type events struct {
+	scan *scanner
+
+	field   fieldState
+	matched int  // bytes of dataField
+	line    bool // the line has a byte beside a carriage return
+	data    bool // the event has a line of data
+	begun   bool // the line has a byte
+}
+
+type fieldState uint8
+
+const (
+	fieldName fieldState = iota
+	fieldData
+	fieldOther
+)
+
+const dataField = "data:"
+
+func (e *events) feed(p []byte) {
+	const step = 8 << 10 // what is near is found soon, however much comes after it
+	for ; len(p) > step; p = p[step:] {
+		e.feedStep(p[:step])
 	}
-	r.marked++
-	return true
+	e.feedStep(p)
+}
+
+func (e *events) feedStep(p []byte) {
+	for len(p) > 0 {
+		if !e.begun && !e.data { // an event begins
+			p = p[needless(p):]
+		}
+		line, rest, ended := bytes.Cut(p, lineFeed)
+		e.feedLine(line)
+		if ended {
+			e.endLine()
+		}
+		p = rest
+	}
+}
+
+// needless returns the length of the whole events at the beginning of p that cannot have a usage.
+func needless(p []byte) int {
+	p = p[:wholeEvents(p)]
+	for _, sign := range usageSigns {
+		if at := bytes.Index(p, sign); at >= 0 {
+			p = p[:at]
+		}
+	}
+	return wholeEvents(p)
+}
+
+// usageSigns are in every event that has a usage: its key, or an escape that stands for a letter of that.
+var usageSigns = [][]byte{[]byte("usage"), []byte(`\u00`)}
+
+// wholeEvents returns the length of the events that end in p: up to the last empty line that comes after another one.
+func wholeEvents(p []byte) int {
+	for end := len(p); end > 0; {
+		end = bytes.LastIndexByte(p[:end], '\n')
+		if end > 0 && bytes.HasSuffix(bytes.TrimSuffix(p[:end], carriageReturn), lineFeed) {
+			return end + 1
+		}
+	}
+	return 0
+}
+
+var lineFeed, carriageReturn = []byte("\n"), []byte("\r")
+
+// feedLine takes a part of a line.
+func (e *events) feedLine(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	e.line = e.line || e.begun || len(p) > 1 || p[0] != '\r'
+	e.begun = true
+	for len(p) > 0 && e.field == fieldName {
+		e.match(p[0])
+		p = p[1:]
+	}
+	if e.field == fieldData {
+		e.scan.feed(p)
+	}
+}
+
+// match compares a byte of the field's name.
+func (e *events) match(b byte) {
+	if b != dataField[e.matched] {
+		e.field = fieldOther
+		return
+	}
+	if e.matched++; e.matched < len(dataField) {
+		return
+	}
+	e.field = fieldData
+	if e.data {
+		e.scan.feed(lineFeed)
+	}
+	e.data = true
+}
+
+// endLine ends a line; an empty one ends the event.
+func (e *events) endLine() {
+	if !e.line {
+		e.data = false
+		e.scan.reset()
+	}
+	e.field, e.matched, e.line, e.begun = fieldName, 0, false, false
 }

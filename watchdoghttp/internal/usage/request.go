@@ -12,14 +12,14 @@ import (
 // is input by its bytes, whatever it is; only what names input that is not in the body is why the call has no bound.
 type request struct {
 	call *Call
+	body []byte
 	// at is what is gathered: a part, or the call's key, which has what is no part and can change what the API adds to the
 	// parts.
 	at *writer
 	// to is where parts go: to the turns of the conversation, or to what stands before it.
 	to          *[]part
 	turns, head []part
-	name        string    // of the member that is taken
-	spare       []*writer // writers that are not in use
+	name        string // of the member that is taken
 
 	kind    string // of media that are walked
 	made    bool   // the model made what is walked
@@ -33,17 +33,23 @@ type request struct {
 	loaded  map[int]string   // the turns that name one
 }
 
-func newRequest(c *Call) *request {
-	r := &request{call: c, at: newWriter(), later: map[string]int64{}, loaded: map[int]string{}}
+func newRequest(c *Call, body []byte) *request {
+	r := &request{call: c, body: body, at: newWriter(), later: map[string]int64{}, loaded: map[int]string{}}
 	r.to = &r.turns
 	return r
+}
+
+// span returns where a value stands in the body, of which it is a part.
+func (r *request) span(v value) span {
+	from := cap(r.body) - cap(v)
+	return span{from, from + len(v)}
 }
 
 // seal ends the request: the key has what is not in the body, too.
 func (r *request) seal(req *http.Request, v value) {
 	c, key := r.call, r.at
 	note := func(name, text string) { key.note(name, value(text)) }
-	note("api", c.API.String())
+	note("api", fmt.Sprint(c.API))
 	note("model", c.Model)
 	note("host", req.URL.Host)
 	betas := strings.Split(strings.Join(req.Header.Values("Anthropic-Beta"), ","), ",")
@@ -77,16 +83,15 @@ type object map[string]field
 
 // object goes through an object. A key that is there twice has two values, and servers differ in which one they take.
 // So do they in whether they take one that only its case tells from a known one.
-func (r *request) object(known object, v value, spelling func(string) string) {
+func (r *request) object(known object, v value) {
 	if v[0] != '{' {
-		r.unknown("")
-		r.at.put("", v)
+		r.unknown("", v)
 		return
 	}
 	var seen []string
 	v.members(func(key string, member value) {
-		if spelling != nil {
-			key = spelling(key)
+		if r.call.API == Gemini {
+			key = camelCase(key)
 		}
 		take := known[key]
 		switch {
@@ -94,8 +99,7 @@ func (r *request) object(known object, v value, spelling func(string) string) {
 			r.blame(Malformed, key)
 			r.blameOutput(Malformed, key)
 		case take == nil:
-			r.unknown(key)
-			r.at.put(key, member)
+			r.unknown(key, member)
 		default:
 			seen = append(seen, key)
 			r.name = key
@@ -116,19 +120,24 @@ func (o object) hasFolded(key string) bool {
 
 // blame notes why the input is not bounded by the body. The first reason is told.
 func (r *request) blame(why Reason, part string) {
-	if r.call.input.reason == Readable {
-		r.call.input = cause{why, partName(part)}
+	if r.call.input.Reason == Readable {
+		r.call.input = Unbounded{Reason: why, Part: partName(part)}
 	}
 }
 
 func (r *request) blameOutput(why Reason, part string) {
-	if r.call.outputCause.reason == Readable {
-		r.call.outputCause = cause{why, partName(part)}
+	if r.call.outputCause.Reason == Readable {
+		r.call.outputCause = Unbounded{Reason: why, Part: partName(part)}
 	}
 }
 
-// unknown notes the name of a part that is not known, to be told.
-func (r *request) unknown(part string) {
+// unknown takes what is not known: its name is told, and it is input by its bytes.
+func (r *request) unknown(name string, v value) {
+	r.tell(name)
+	r.at.put(name, v)
+}
+
+func (r *request) tell(part string) {
 	part = partName(part)
 	if c := r.call; part != "" && len(c.unknown) < mostUnknown && !slices.Contains(c.unknown, part) {
 		c.unknown = append(c.unknown, part)
@@ -140,13 +149,7 @@ const mostUnknown = 16
 
 // part gathers a part while walk goes through it.
 func (r *request) part(walk func()) {
-	var w *writer
-	outer := r.at
-	if n := len(r.spare); n > 0 {
-		w, r.spare = r.spare[n-1].begin(), r.spare[:n-1]
-	} else {
-		w = newWriter()
-	}
+	outer, w := r.at, newWriter()
 	r.at = w
 	walk()
 	w.digest, w.made, w.left = w.sum(), r.made, w.left || r.brief
@@ -155,7 +158,7 @@ func (r *request) part(walk func()) {
 	}
 	*r.to = append(*r.to, w.part)
 	r.results = r.results || w.result
-	r.at, r.spare = outer, append(r.spare, w)
+	r.at = outer
 }
 
 // message gathers a message or an item of a conversation, whose role says who made it.
@@ -189,37 +192,46 @@ func head(take field) field {
 }
 
 // refers is a field whose presence is why the input has no bound.
-func refers(why Reason, name string) field {
+func refers(why Reason) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
-			r.blame(why, name)
-			r.at.put(name, v)
+			r.blame(why, r.name)
+			text(r, v)
 		}
 	}
 }
 
 // count is a field that is a number. Null is as if it were not there.
-func count(name string, take func(c *Call, n int64)) field {
+func count(take func(r *request, v value, n int64)) field {
 	return func(r *request, v value) {
 		n, ok := v.number()
 		switch {
 		case ok:
-			take(r.call, n)
+			take(r, v, n)
 		case string(v) != "null":
-			r.blameOutput(Malformed, name)
+			r.blameOutput(Malformed, r.name)
 		}
 	}
 }
 
 // maxOutput is a field that has the maximum of the output. Of two of them the larger counts.
-func maxOutput(name string) field {
-	return count(name, func(c *Call, n int64) { c.output = max(c.output, n) })
+func maxOutput(r *request, v value) {
+	if string(v) == "null" {
+		r.call.gap = gap{at: r.span(v)}
+	}
+	count(func(r *request, v value, n int64) {
+		c := r.call
+		c.output, c.numbers = max(c.output, n), append(c.numbers, number{r.span(v), n})
+	})(r, v)
 }
 
 // candidates is a field that has how many answers are made.
-func candidates(name string) field {
-	return count(name, func(c *Call, n int64) { c.candidates = max(c.candidates, n) })
+func candidates(r *request, v value) {
+	count(func(r *request, _ value, n int64) { r.call.candidates = max(r.call.candidates, n) })(r, v)
 }
+
+// stream is the field that asks for a stream.
+func stream(r *request, v value) { r.call.Stream = v.isTrue() }
 
 // model is the field that names the model.
 func model(r *request, v value) { r.call.Model = modelName(v.text()) }
@@ -241,17 +253,16 @@ func each(take func(r *request, v value)) field {
 		case v[0] == '[':
 			v.elements(func(element value) { take(r, element) })
 		case !v.isNothing():
-			r.unknown(name)
-			r.at.put(name, v)
+			r.unknown(name, v)
 		}
 	}
 }
 
 // inside is a field that is an object, or null.
-func inside(known object, spelling func(string) string) field {
+func inside(known object) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
-			r.object(known, v, spelling)
+			r.object(known, v)
 		}
 	}
 }
@@ -263,14 +274,25 @@ type kind struct {
 	is  func(*part) // what the part is, beside text; can be nil
 }
 
+// with adds to what the kind has, and returns it.
+func (k kind) with(more object) kind {
+	k.has.with(more)
+	return k
+}
+
+// as returns the kind of a part that is something beside text.
+func (k kind) as(is func(*part)) kind {
+	k.is = is
+	return k
+}
+
 // typed takes an object by its type. Without one it is of the type that is assumed.
 func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 	name := typeOf(v, assumed)
 	known, ok := kinds[name]
 	switch {
 	case !ok:
-		r.unknown(name)
-		r.at.put(name, v)
+		r.unknown(name, v)
 		return
 	case known.why != Readable:
 		r.blame(known.why, name)
@@ -280,7 +302,7 @@ func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 		known.is(&r.at.part)
 	}
 	r.at.put("type", value(name)) // first, wherever it stands
-	r.object(known.has, v, nil)
+	r.object(known.has, v)
 }
 
 // typeOf returns the type of an object, or the one that is assumed where it has none.
@@ -313,8 +335,7 @@ func (r *request) content(textType string, kinds map[string]kind, v value) {
 			r.part(func() { r.typed(kinds, "", element) })
 		})
 	default:
-		r.unknown(r.name)
-		r.at.put(r.name, v)
+		r.unknown(r.name, v)
 	}
 }
 
@@ -348,16 +369,18 @@ func memberNumber(v value, key string) int64 {
 }
 
 // fields makes a table of fields that are all of one sort.
-func fields(take field, names ...string) object {
+func fields(take field, names string) object {
 	table := object{}
-	for _, name := range names {
+	for name := range strings.FieldsSeq(names) {
 		table[name] = take
 	}
 	return table
 }
 
 // with adds to a table, and returns it.
-func (o object) with(more object) object {
-	maps.Copy(o, more)
+func (o object) with(more ...object) object {
+	for _, m := range more {
+		maps.Copy(o, m)
+	}
 	return o
 }

@@ -2,40 +2,42 @@ package usage
 
 import "bytes"
 
-// anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
-// it is larger, which only interleaved thinking may have: then it comes on top.
-var anthropicBody object
+// The tables of Anthropic Messages. The budget of thinking is part of max_tokens, but where it is larger, which only
+// interleaved thinking may have: then it comes on top.
+var (
+	anthropicBody, anthropicTurn, anthropicFunction object
+	anthropicBlocks, anthropicSources               map[string]kind
+)
 
-// makeAnthropic makes the tables of Anthropic Messages.
 func makeAnthropic() {
-	anthropicBody = fields(text,
-		"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
-	).with(fields(free,
-		"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
-		"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
-	)).with(object{
+	anthropicBody = fields(text, `
+		tool_choice speed anthropic_version anthropic_beta betas output_format compaction
+	`).with(fields(free, `
+		temperature top_k top_p metadata stop_sequences service_tier cache_control inference_geo diagnostics
+		fallback_credit_token user_profile_id billing_policy
+	`)).with(object{
 		"model":              model,
-		"max_tokens":         maxOutput("max_tokens"),
-		"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
+		"max_tokens":         maxOutput,
+		"stream":             stream,
 		"system":             head(anthropicContent),
 		"messages":           each(anthropicMessage),
 		"tools":              head(each(anthropicTool)),
 		"thinking":           anthropicThinking,
-		"container":          refers(Reference, "container"),
-		"mcp_servers":        refers(ServerTool, "mcp_servers"),
+		"container":          refers(Reference),
+		"mcp_servers":        refers(ServerTool),
 		"context_management": anthropicManagement,
 		"thread":             anthropicThread,
 		"fallbacks":          anthropicFallbacks,
-		"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
+		"output_config":      inside(fields(text, "effort format").with(object{"task_budget": told})),
 	})
-	anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
-	anthropicFunction = fields(text,
-		"type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers", "input_examples",
-	).with(fields(free, "cache_control", "eager_input_streaming"))
+	anthropicTurn = fields(text, "role output_config clear_at").with(object{"content": anthropicContent})
+	anthropicFunction = fields(text, `
+		type name description input_schema strict defer_loading allowed_callers input_examples
+	`).with(fields(free, "cache_control eager_input_streaming"))
 	anthropicSources = map[string]kind{
-		"text":    {has: block("media_type", "data")},
-		"content": {has: block().with(object{"content": anthropicContent})},
-		"base64":  {has: block("media_type").with(object{"data": mediaData})},
+		"text":    block("media_type data"),
+		"content": block("").with(object{"content": anthropicContent}),
+		"base64":  block("media_type").with(object{"data": mediaData}),
 		"url":     {why: Reference}, "file": {why: Reference},
 	}
 }
@@ -43,7 +45,7 @@ func makeAnthropic() {
 func anthropicThinking(r *request, v value) {
 	text(r, v)
 	if budget := memberNumber(v, "budget_tokens"); budget >= 0 {
-		r.call.extraOutput = budget
+		r.call.extraOutput, r.call.thinks = budget, budget
 	}
 }
 
@@ -84,11 +86,9 @@ func anthropicThread(r *request, v value) {
 func anthropicMessage(r *request, v value) {
 	clears := memberText(v, "clear_at")
 	r.brief = clears != "" && clears != "never"
-	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v) })
 	r.brief = false
 }
-
-var anthropicTurn object
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
@@ -101,7 +101,7 @@ func anthropicTool(r *request, v value) {
 			r.apiTool(name, memberNumber(v, "max_uses"))
 			return
 		}
-		r.object(anthropicFunction, v, nil)
+		r.object(anthropicFunction, v)
 		r.loadedLater(v)
 	})
 }
@@ -115,43 +115,37 @@ func anthropicAddition(r *request, v value) {
 	}
 }
 
-var anthropicFunction object
-
 // anthropicContent is a field of content. Some types of it have content themselves.
 func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, v) }
 
-// block is a table of what a block has that is no more than its members.
-func block(names ...string) object {
-	return fields(text, names...).with(fields(free, "type", "cache_control"))
+// block is a block that is no more than its members.
+func block(names string) kind {
+	return kind{has: fields(text, names).with(fields(free, "type cache_control"))}
 }
 
-// anthropicBlocks are the types of content.
-var anthropicBlocks map[string]kind
-
-// makeBlocks makes that of the blocks of Anthropic Messages.
 func makeBlocks() {
 	nested := object{"content": anthropicContent}
-	ofAPI := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
+	ofAPI := block("tool_use_id content caller is_error").as(found)
 	anthropicBlocks = map[string]kind{
-		"text":            {has: block("citations").with(object{"text": anthropicText})},
-		"mid_conv_system": {has: block().with(nested)},
-		"tool_use":        {has: block("id", "name", "input", "caller", "toolset_name")},
-		"tool_result":     {has: block("tool_use_id", "is_error", "toolset_name").with(nested), is: result},
-		"search_result":   {has: block("source", "title", "citations").with(nested)},
-		"document":        {has: block("title", "context", "citations").with(object{"source": anthropicSource})},
-		"image":           {has: block("transformations").with(object{"source": anthropicSource})},
-		"tool_reference":  {has: block().with(object{"tool_name": toolReference})},
-		"tool_addition":   {has: block().with(object{"tool": anthropicAddition})}, "tool_removal": {has: block("tool")},
+		"text":            block("citations").with(object{"text": anthropicText}),
+		"mid_conv_system": block("").with(nested),
+		"tool_use":        block("id name input caller toolset_name"),
+		"tool_result":     block("tool_use_id is_error toolset_name").with(nested).as(result),
+		"search_result":   block("source title citations").with(nested),
+		"document":        block("title context citations").with(object{"source": anthropicSource}),
+		"image":           block("transformations").with(object{"source": anthropicSource}),
+		"tool_reference":  block("").with(object{"tool_name": toolReference}),
+		"tool_addition":   block("").with(object{"tool": anthropicAddition}), "tool_removal": block("tool"),
 
-		"thinking": {has: block("thinking", "signature"), is: opaque}, "redacted_thinking": {has: block("data"), is: opaque},
-		"compaction": {has: block("content", "encrypted_content", "signature", "tool_changes"), is: compacted},
-		"fallback":   {has: block("from", "to", "trigger")},
+		"thinking": block("thinking signature").as(opaque), "redacted_thinking": block("data").as(opaque),
+		"compaction": block("content encrypted_content signature tool_changes").as(compacted),
+		"fallback":   block("from to trigger"),
 
-		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": ofAPI,
+		"server_tool_use": block("id name input caller"), "advisor_tool_result": ofAPI,
 		"web_search_tool_result": ofAPI, "web_fetch_tool_result": ofAPI, "code_execution_tool_result": ofAPI,
 		"bash_code_execution_tool_result": ofAPI, "text_editor_code_execution_tool_result": ofAPI,
-		"tool_search_tool_result": ofAPI, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
-		"mcp_tool_result": ofAPI, "mcp_tool_listing": {has: block("mcp_server_name", "tools")},
+		"tool_search_tool_result": ofAPI, "mcp_tool_use": block("id name input server_name"),
+		"mcp_tool_result": ofAPI, "mcp_tool_listing": block("mcp_server_name tools"),
 		"container_upload": {why: Reference},
 	}
 }
@@ -177,5 +171,3 @@ func anthropicSource(r *request, v value) {
 	r.kind = memberText(v, "media_type")
 	r.typed(anthropicSources, "", v)
 }
-
-var anthropicSources map[string]kind

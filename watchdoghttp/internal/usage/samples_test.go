@@ -1,7 +1,10 @@
 package usage_test
 
 import (
+	"bytes"
 	"strconv"
+	"strings"
+	"testing"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
@@ -60,6 +63,43 @@ data: {"type":"message_stop"}
 		usage.Result{State: usage.Partial, Model: "claude-opus-4-1", Usage: usage.Usage{
 			Input: 25, CacheWrite5m: 60, CacheRead: 300, Output: 1, Tier: "standard",
 		}},
+	},
+	{
+		"an Anthropic message that was compacted and cleared before, and was cut at its maximum", usage.Anthropic,
+		`{"model":"m","stop_reason":"max_tokens","context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919",
+		"cleared_input_tokens":40},{"cleared_input_tokens":2}]},"usage":{"input_tokens":10,"output_tokens":5,"iterations":[
+		{"type":"compaction","input_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":3,"output_tokens":30},
+		{"type":"message","input_tokens":10,"output_tokens":5}]}}`,
+		usage.Result{State: usage.Final, Model: "m", Cleared: 42, Cut: true, Rounds: true, Usage: usage.Usage{
+			Input: 133, Output: 35,
+		}},
+	},
+	{
+		"an Anthropic stream that tells its rounds twice", usage.Anthropic,
+		`data: {"message":{"usage":{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"compaction","input_tokens":7}]}}}
+
+data: {"delta":{"stop_reason":null},"context_management":{"applied_edits":[{"cleared_input_tokens":9}]},"usage":{"iterations":[{"input_tokens":8}]}}
+
+data: {"usage":{"output_tokens":6},"delta":{"stop_reason":"end_turn"}}
+
+`,
+		usage.Result{State: usage.Final, Cleared: 9, Rounds: true, Usage: usage.Usage{Input: 18, Output: 6}},
+	},
+	{
+		"a chat completion that was cut at its maximum in one of its choices", usage.Chat,
+		`{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"},{}],"usage":{"prompt_tokens":1}}`,
+		usage.Result{State: usage.Final, Cut: true, Usage: usage.Usage{Input: 1}},
+	},
+	{
+		"a response of compaction, of which nothing but its object says that it is over", usage.Responses,
+		`{"object":"response.compaction","usage":{"input_tokens":7,"output_tokens":2}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7, Output: 2}},
+	},
+	{
+		"a Gemini stream that was cut at its maximum before its last usage", usage.Gemini,
+		`[{"candidates":[{"finishReason":"MAX_TOKENS"}],"usageMetadata":{"candidatesTokenCount":3}},` +
+			`{"usageMetadata":{"candidatesTokenCount":4}}]`,
+		usage.Result{State: usage.Final, Cut: true, Usage: usage.Usage{Output: 4}},
 	},
 	{
 		"an Anthropic error", usage.Anthropic,
@@ -191,4 +231,52 @@ func geminiChunk(output int) string {
 	return `{"candidates": [{"content": {"parts": [{"text": "` + canary + `"}],"role": "model"}}],"usageMetadata": ` +
 		`{"promptTokenCount": 8,"candidatesTokenCount": ` + strconv.Itoa(output) +
 		`},"modelVersion": "gemini-3-flash"}`
+}
+
+// BenchmarkFeed reads a stream in chunks of 4 KiB, cut anywhere: of short deltas as models send them, of long ones, and
+// a long plain answer.
+func BenchmarkFeed(b *testing.B) {
+	const chunk = 4 << 10
+	escaped := strings.Repeat(`line of text\nwith \"quotes\" `, 200)
+	for _, body := range []struct {
+		name string
+		api  usage.API
+		text string
+	}{
+		{"Anthropic,tokens", usage.Anthropic, strings.Repeat(anthropicDelta, 2000)},
+		{"Chat,tokens", usage.Chat, strings.Repeat(chatChunk, 2000)},
+		{"Gemini,chunks", usage.Gemini, strings.Repeat("data: "+geminiChunk(5)+"\r\n\r\n", 2000)},
+		{"Anthropic,4KiB", usage.Anthropic, strings.Repeat("data: {\"delta\":\""+strings.Repeat("x", chunk-20)+"\"}\n\n", 200)},
+		{"Anthropic,plain", usage.Anthropic, `{"content":[{"text":"` + strings.Repeat(escaped, 100) + `"}`},
+		{"Anthropic,arrays", usage.Anthropic, `{"content":` + strings.Repeat("[1,2,", 200000)},
+	} {
+		b.Run("of="+body.name, func(b *testing.B) {
+			text := []byte(body.text)
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r := usage.NewReader(body.api, "")
+				for rest := text; len(rest) > 0; rest = rest[min(chunk, len(rest)):] {
+					r.Feed(rest[:min(chunk, len(rest))])
+				}
+				r.End(true)
+			}
+		})
+	}
+}
+
+// BenchmarkFeedWhole reads 4 MiB at once: the time of each part must not depend on what comes after it.
+func BenchmarkFeedWhole(b *testing.B) {
+	for name, part := range map[string]string{
+		"escapes": `{"content":"` + strings.Repeat(`\n`, 1<<20) + `"`, "returns": strings.Repeat("data: {}\r", 1<<19),
+		"braces": strings.Repeat(`data: {"a":{"b":{}}}`+"\n\n", 1<<18), "unended": "data: " + strings.Repeat("{", 1<<22),
+	} {
+		b.Run("of="+name, func(b *testing.B) {
+			body := bytes.Repeat([]byte(part), 1)
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				read(usage.Anthropic, "", body)
+			}
+		})
+	}
 }

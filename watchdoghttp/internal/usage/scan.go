@@ -1,36 +1,47 @@
 package usage
 
-import "bytes"
+import (
+	"encoding/json"
+	"strings"
+)
 
-// A scanner goes through JSON of any size and depth as it arrives, in constant memory, and tells a [tally] what lies on
-// the paths of a tree. It skips all else, and checks only the form of what it follows. After a mistake there it ignores
-// the rest of the value, up to the next reset. What it tells depends on the bytes, never on how they were cut.
+// A scanner goes through JSON of any size and depth as it arrives, and keeps the values that stand on the paths of a
+// tree. It skips all else, and checks only the form of what it follows. After a mistake there, or where more would be
+// kept than any API sends, it ignores the rest of the value, up to the next reset. What it keeps depends on the bytes,
+// never on how they were cut.
+//
+// Rejected: package encoding/json, which holds a whole value, and an answer can be as long as it wants.
 type scanner struct {
-	tally *tally
+	tally *tally // gets each object that is a whole response or event
 	root  *node
 
 	mode   scanMode
-	after  scanMode // when the string is over
-	node   *node    // of the value that comes or is read, nil if it is not followed
+	node   *node // of the value that comes or is read, nil if it is not followed
 	frames [maxFrames]frame
 	depth  int // of frames
 	nested int // containers that are open and not followed, inside the last frame
+	kept   int // values of the object
 
-	escape int // how much of an escape has come: 0 none, 1 the backslash, 2 to 5 with so many hex digits less two
-	code   rune
-	text   [longestText]byte // a key, or a value that is told
-	length int               // above its capacity if it does not fit
+	isKey   bool // the string is a key
+	keep    bool // the string is kept
+	escaped bool // the next byte of the string is
+	text    [longestText]byte
+	length  int // above its capacity if it does not fit
 }
 
 const (
 	maxFrames   = 8
-	longestText = 80
+	longestText = 400    // a name that matters, with each letter escaped
+	mostKept    = 10_000 // values of one response
 )
 
 // A frame is a container that is open and followed.
 type frame struct {
-	node  *node
-	array bool
+	node    *node
+	array   bool
+	key     string // of the member that comes or is read
+	members members
+	list    []any
 }
 
 type scanMode uint8
@@ -41,15 +52,14 @@ const (
 	scanColon                  // before a colon
 	scanNext                   // before a comma or an end
 	scanScalar                 // in a number or a word
-	scanString                 // in a string that is skipped
-	scanText                   // in a string that is read
-	scanNested                 // in a container that is skipped
-	scanBroken                 // after a mistake
+	scanString
+	scanNested // in a container that is skipped
+	scanBroken // after a mistake
 )
 
 // reset makes the scanner ready for another value.
 func (s *scanner) reset() {
-	s.mode, s.node, s.depth, s.nested, s.escape, s.length = scanValue, s.root, 0, 0, 0, 0
+	s.mode, s.node, s.depth, s.nested, s.kept, s.escaped = scanValue, s.root, 0, 0, 0, false
 }
 
 func (s *scanner) feed(p []byte) {
@@ -58,18 +68,15 @@ func (s *scanner) feed(p []byte) {
 		case scanBroken:
 			return
 		case scanString:
-			p = p[s.skipString(p):]
+			p = p[s.feedString(p):]
 		case scanNested:
 			p = p[s.skipNested(p):]
-		case scanText:
-			s.addText(p[0])
-			p = p[1:]
 		case scanScalar:
 			if isDelimiter(p[0]) {
-				s.endScalar()
+				s.endValue(json.Number(s.read()))
 				continue
 			}
-			s.add(p[0])
+			s.add(p[:1])
 			p = p[1:]
 		default:
 			if !isSpace(p[0]) {
@@ -79,18 +86,6 @@ func (s *scanner) feed(p []byte) {
 		}
 	}
 }
-
-// joinLine goes on with the next of several lines that an event's data is in. No server ends a line between a key and
-// its value; one that did could have the key of a usage where findUsage does not see it, so that is a mistake.
-func (s *scanner) joinLine() {
-	afterKey := s.mode == scanValue && s.depth > 0 && !s.frames[s.depth-1].array
-	if afterKey || s.mode == scanColon {
-		s.mode = scanBroken
-	}
-	s.feed(lineFeed)
-}
-
-var lineFeed = []byte{'\n'}
 
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
@@ -108,11 +103,14 @@ func (s *scanner) step(b byte) {
 	case s.mode == scanValue:
 		s.begin(b)
 	case s.mode == scanKey && b == '"':
-		s.mode, s.after, s.length = scanText, scanColon, 0
+		s.beginString(true, true)
 	case s.mode == scanColon && b == ':':
 		s.mode = scanValue
 	case s.mode == scanNext && b == ',':
-		s.next()
+		s.mode = scanKey
+		if top := s.top(); top.array {
+			s.mode, s.node = scanValue, top.node.elem
+		}
 	case s.mode != scanColon && s.ends(b):
 		s.pop()
 	default:
@@ -120,147 +118,126 @@ func (s *scanner) step(b byte) {
 	}
 }
 
+func (s *scanner) top() *frame { return &s.frames[s.depth-1] }
+
 // ends reports whether the byte ends the innermost frame.
 func (s *scanner) ends(b byte) bool {
-	if s.depth == 0 {
-		return false
-	}
-	if s.frames[s.depth-1].array {
-		return b == ']'
-	}
-	return b == '}'
-}
-
-// next goes on in the innermost frame after a comma.
-func (s *scanner) next() {
-	if top := s.frames[s.depth-1]; top.array {
-		s.mode, s.node = scanValue, top.node.elem
-		return
-	}
-	s.mode = scanKey
+	return s.depth > 0 && (s.top().array && b == ']' || !s.top().array && b == '}')
 }
 
 // begin takes the first byte of a value, or the end of an array without one.
 func (s *scanner) begin(b byte) {
 	switch b {
 	case '"':
-		s.beginString()
-	case '{':
-		s.open(s.node != nil && (s.node.keys != nil || s.node.other != nil), false)
-	case '[':
-		s.open(s.node != nil && s.node.elem != nil, true)
+		s.beginString(false, s.node != nil && s.node.text)
+	case '{', '[':
+		s.open(b == '[')
 	case ',', ':', '}', ']':
 		s.mode = scanBroken
 		if b == ']' && s.ends(b) {
 			s.pop()
 		}
 	default:
-		s.mode, s.length = scanScalar, 0
-		s.add(b)
+		s.beginString(false, s.node != nil)
+		s.mode = scanScalar
+		s.feed([]byte{b})
 	}
 }
 
-func (s *scanner) beginString() {
-	s.mode, s.after, s.length = scanString, scanNext, 0
-	if s.node == nil {
-		return
+// open begins a container. One that has nothing on a path is skipped.
+func (s *scanner) open(array bool) {
+	isRoot := s.node == s.root
+	if isRoot && array {
+		s.tally.array = true
 	}
-	if s.node.text {
-		s.mode = scanText
-		return
-	}
-	s.tally.scalar(s.node, nil, true)
-}
-
-func (s *scanner) open(follow, array bool) {
-	if s.node != nil {
-		s.tally.open(s.node, array)
-	}
-	if !follow || s.depth == maxFrames {
+	if s.depth == maxFrames || !s.node.follows(array) {
 		s.mode, s.nested = scanNested, 1
 		return
 	}
-	s.frames[s.depth] = frame{s.node, array}
-	s.depth++
-	s.mode = scanKey
-	if array {
-		s.mode, s.node = scanValue, s.node.elem
+	if isRoot {
+		s.kept = 0
 	}
+	s.frames[s.depth] = frame{node: s.node, array: array}
+	s.depth++
+	if array {
+		s.node = s.node.elem
+		return
+	}
+	s.mode, s.top().members = scanKey, members{}
 }
 
 // pop ends the innermost frame.
 func (s *scanner) pop() {
+	top := *s.top()
 	s.depth--
-	s.tally.close(s.frames[s.depth].node, s.frames[s.depth].array)
-	s.endValue()
+	s.node = top.node
+	isRoot := s.node == s.root
+	switch {
+	case isRoot && top.array:
+		s.tally.whole = true
+	case isRoot:
+		s.tally.take(top.members)
+	}
+	if top.array {
+		s.endValue(top.list)
+		return
+	}
+	s.endValue(top.members)
 }
 
 // endValue goes on after a value. After the outermost one another may come.
-func (s *scanner) endValue() {
+func (s *scanner) endValue(v any) {
+	follows := s.node != nil && s.node != s.root && s.depth > 0
 	s.mode, s.node = scanNext, nil
 	if s.depth == 0 {
 		s.mode, s.node = scanValue, s.root
 	}
-}
-
-func (s *scanner) endScalar() {
-	if s.node != nil {
-		s.tally.scalar(s.node, s.read(), false)
+	if !follows {
+		return
 	}
-	s.endValue()
+	top := s.top()
+	if top.array {
+		top.list = append(top.list, v)
+	} else {
+		top.members[top.key] = v
+	}
+	if s.kept++; s.kept > mostKept {
+		s.mode = scanBroken
+	}
 }
 
-// endString ends a string of either kind.
+func (s *scanner) beginString(isKey, keep bool) {
+	s.mode, s.isKey, s.keep, s.escaped, s.length = scanString, isKey, keep, false, 0
+}
+
+// feedString takes a part of a string, and returns how long that is.
+func (s *scanner) feedString(p []byte) int {
+	for i, b := range p {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case b == '\\':
+			s.escaped = true
+		case b == '"':
+			s.add(p[:i])
+			s.endString()
+			return i + 1
+		}
+	}
+	s.add(p)
+	return len(p)
+}
+
 func (s *scanner) endString() {
 	switch {
-	case s.after == scanColon:
-		s.mode, s.node = scanColon, s.child(s.read())
-		return
+	case s.isKey:
+		top := s.top()
+		top.key = s.read()
+		s.mode, s.node = scanColon, top.node.child(top.key)
 	case s.nested > 0:
 		s.mode = scanNested
-		return
-	case s.mode == scanText:
-		s.tally.scalar(s.node, s.read(), true)
-	}
-	s.endValue()
-}
-
-// child returns the place of a key in the innermost frame.
-func (s *scanner) child(key []byte) *node {
-	in := s.frames[s.depth-1].node
-	if known := in.keys[string(key)]; known != nil || in.other == nil {
-		return known
-	}
-	s.tally.tool = toolNamed(bytes.TrimSuffix(key, []byte("_requests")))
-	return in.other
-}
-
-// skipString skips a part of a string, and returns how long that is. Only the backslashes before a quote matter, and
-// those at the end of the part.
-func (s *scanner) skipString(p []byte) int {
-	for from := 0; ; {
-		quote := bytes.IndexByte(p[from:], '"')
-		end := from + quote
-		if quote < 0 {
-			end = len(p)
-		}
-		begin := end
-		for begin > from && p[begin-1] == '\\' {
-			begin--
-		}
-		escapes := end - begin
-		if begin == from {
-			escapes += s.escape // the byte before was a backslash that escapes
-		}
-		s.escape = escapes % 2
-		switch {
-		case quote < 0:
-			return end
-		case s.escape == 0:
-			s.endString()
-			return end + 1
-		}
-		from, s.escape = end+1, 0
+	default:
+		s.endValue(s.read())
 	}
 }
 
@@ -270,14 +247,13 @@ func (s *scanner) skipNested(p []byte) int {
 	for i, b := range p {
 		switch b {
 		case '"':
-			s.mode, s.after = scanString, scanNested
+			s.beginString(false, false)
 			return i + 1
 		case '{', '[':
 			s.nested++
 		case '}', ']':
-			s.nested--
-			if s.nested == 0 {
-				s.endValue()
+			if s.nested--; s.nested == 0 {
+				s.endValue(skipped{})
 				return i + 1
 			}
 		}
@@ -285,74 +261,21 @@ func (s *scanner) skipNested(p []byte) int {
 	return len(p)
 }
 
-// addText takes a byte of a string that is read.
-func (s *scanner) addText(b byte) {
-	switch {
-	case s.escape > 1:
-		s.addHex(b)
-	case s.escape == 1:
-		s.addEscaped(b)
-	case b == '\\':
-		s.escape = 1
-	case b == '"':
-		s.endString()
-	default:
-		s.add(b)
+func (s *scanner) add(p []byte) {
+	if s.keep {
+		copy(s.text[min(s.length, longestText):], p)
+		s.length = min(s.length+len(p), longestText+1)
 	}
 }
 
-// addEscaped takes the byte after a backslash. None of the names that matter has a control character.
-func (s *scanner) addEscaped(b byte) {
-	s.escape = 0
-	switch b {
-	case 'u':
-		s.escape, s.code = 2, 0
-	case '"', '\\', '/':
-		s.add(b)
-	default:
-		s.add(notInName)
-	}
-}
-
-// notInName stands for a character that no name has.
-const notInName = 0xff
-
-func (s *scanner) addHex(b byte) {
-	s.code = s.code<<4 | hexValue(b)
-	if s.escape++; s.escape < 6 {
-		return
-	}
-	s.escape = 0
-	if s.code >= 0x80 {
-		s.code = notInName
-	}
-	s.add(byte(s.code))
-}
-
-// hexValue returns the value of a digit; that of any other byte makes the character one that no name has.
-func hexValue(b byte) rune {
-	switch {
-	case b >= '0' && b <= '9':
-		return rune(b - '0')
-	case b >= 'a' && b <= 'f':
-		return rune(b-'a') + 10
-	case b >= 'A' && b <= 'F':
-		return rune(b-'A') + 10
-	}
-	return 1 << 20
-}
-
-func (s *scanner) add(b byte) {
-	if s.length < longestText {
-		s.text[s.length] = b
-	}
-	s.length = min(s.length+1, longestText+1)
-}
-
-// read returns what was read, or nil if it was too long to be anything that is known.
-func (s *scanner) read() []byte {
+// read returns the text that was kept, empty if it is none or too long to be anything that is known.
+func (s *scanner) read() (text string) {
 	if s.length > longestText {
-		return nil
+		return ""
 	}
-	return s.text[:s.length]
+	text = string(s.text[:s.length])
+	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
+		return ""
+	}
+	return text
 }

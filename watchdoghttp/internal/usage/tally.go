@@ -1,27 +1,17 @@
 package usage
 
 import (
-	"bytes"
+	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// A tally keeps the counts of one response. A draft is what one event said; it counts when the event's JSON is whole
-// and had usage. Later counts replace earlier ones, because every API sends running totals.
+// A tally keeps the counts of one response. What an event says counts when its JSON is whole and had usage. Later
+// counts replace earlier ones, because every API sends running totals.
 type tally struct {
-	draft, total counts
-
-	usage   bool   // the draft has it
-	bad     uint32 // counts of the draft that are none: bits, by slot; the first is for all without one
-	stopped bool   // the draft says why the model stopped, or that the response is over
-	choices int    // in the draft
-	tool    Tool   // whose requests come
-	by      Modality
-	size    int64
-	round   struct { // one of the calls that the API made
-		own     bool // it is the call itself, whose usage is told apart
-		in, out int64
-	}
-	known bool // by is a modality beside text
+	api   API
+	total counts
 
 	seen      bool // usage that can be read
 	malformed bool // the last usage could not be
@@ -32,258 +22,308 @@ type tally struct {
 	whole     bool // and has ended
 }
 
-// counts are the numbers and names of an event, or of all so far.
+// counts are the numbers and names of a response so far.
 type counts struct {
 	count [countSlots]int64
-	has   uint32 // bits of count, by slot
-	by    [4][modalities]int64
-	hasBy uint8
+	by    [len(modalityDetails)][modalities]int64
 	tools [tools]int64
-	query int64
+	// roundIn and roundOut are those of calls that the API made besides, each the sum of all.
+	roundIn, roundOut int64
 	// cleared is what the API cleared from the conversation before it was read, in tokens.
 	cleared int64
 	// rounds says that the API made other calls of a model besides.
 	rounds bool
 
-	model, tier, speed name
+	model, tier, speed string
 }
 
-// A name is a short text.
-type name struct {
-	text   [longestPart]byte
-	length int
+// members are those of an object of a response, as far as they stand on its API's paths: a json.Number is a number or a
+// word, and other values are members, lists, strings and skipped.
+type members map[string]any
+
+// skipped stands for an array or an object that is kept nowhere.
+type skipped struct{}
+
+// at returns what stands at a path without arrays, nil for null and for nothing.
+func (m members) at(path string) any {
+	first, rest, further := strings.Cut(path, ".")
+	v := m[first]
+	switch inner, _ := v.(members); {
+	case v == json.Number("null"):
+		return nil
+	case further:
+		return inner.at(rest)
+	}
+	return v
 }
 
-func (n *name) set(text []byte) {
-	n.length = copy(n.text[:], partName(string(text)))
-}
-
-func (n *name) String() string { return string(n.text[:n.length]) }
-
-// open begins a container.
-func (t *tally) open(n *node, array bool) {
-	switch n.slot {
-	case slotRoot:
-		t.draft, t.usage, t.bad, t.stopped, t.choices = counts{}, false, 0, false, 0
-		t.array = t.array || array
-	case slotUsage:
-		t.clearUsage()
-		t.usage = !array
-	case slotChoice:
-		t.choices++
-	case slotTools:
-		t.draft.tools = [tools]int64{}
-	case slotInputBy, slotCacheReadBy, slotToolInputBy, slotOutputBy:
-		if array {
-			t.draft.by[n.slot-slotInputBy] = [modalities]int64{}
+// elements returns the objects of a list.
+func (m members) elements(path string) (all []members) {
+	list, _ := m.at(path).([]any)
+	for _, v := range list {
+		if element, ok := v.(members); ok {
+			all = append(all, element)
 		}
-		t.by, t.size, t.known = 0, 0, false
-	case slotEdits:
-		t.draft.cleared = 0
-	case slotRounds:
-		if array {
-			t.draft.count[slotRoundInput], t.draft.count[slotRoundOutput], t.draft.rounds = 0, 0, false
-		}
-		t.round.own, t.round.in, t.round.out = false, 0, 0
-	default:
-		t.scalar(n, nil, true) // no place for a container
 	}
+	return all
 }
 
-// clearUsage forgets the usage that a second one replaces. What stands outside of it stays.
-func (t *tally) clearUsage() {
-	d := &t.draft
-	d.count, d.has, d.by, d.hasBy, d.speed = [countSlots]int64{}, 0, [4][modalities]int64{}, 0, name{}
-	t.usage, t.bad, d.rounds = false, 0, false
+func (m members) text(path string) string {
+	text, _ := m.at(path).(string)
+	return text
 }
 
-// close ends a container.
-func (t *tally) close(n *node, array bool) {
-	switch {
-	case n.slot == slotRoot && array:
-		t.whole = true
-	case n.slot == slotRoot:
-		t.commit()
-	case n.slot >= slotInputBy && n.slot <= slotOutputBy && !array && t.known:
-		group := n.slot - slotInputBy
-		t.draft.by[group][t.by] = sum(t.draft.by[group][t.by], t.size)
-		t.draft.hasBy |= 1 << group
-	case n.slot == slotRounds && !array && !t.round.own:
-		d := &t.draft
-		d.rounds = true
-		d.count[slotRoundInput] = sum(d.count[slotRoundInput], t.round.in)
-		d.count[slotRoundOutput] = sum(d.count[slotRoundOutput], t.round.out)
-		d.has |= 1<<slotRoundInput | 1<<slotRoundOutput
-	}
+// An event is one event of a response, or the whole, while it is read.
+type event struct {
+	counts
+
+	bad     bool // a count of it is none
+	stopped bool // it says why the model stopped, or that the response is over
+	cut     bool
 }
 
-// scalar takes a value that is no container. A text that is not told, or is too long, is nil.
-func (t *tally) scalar(n *node, value []byte, text bool) {
-	switch d := &t.draft; {
-	case n.slot > noSlot && n.slot < countSlots:
-		t.count(n.slot, value, text)
-	case n.text && !text:
-		t.name(n.slot, nil)
-	case n.text:
-		t.name(n.slot, value)
-	case n.slot == slotUsage:
-		t.clearUsage()
-	case n.slot == slotChoice:
-		t.choices++
-	case n.slot == slotQuery:
-		d.query++
-	default:
-		t.amount(n.slot, value, text)
-	}
-}
-
-// amount takes a number of what may be there several times.
-func (t *tally) amount(s slot, value []byte, text bool) {
-	switch d := &t.draft; s {
-	case slotModalSize:
-		t.size = t.number(noSlot, value, text)
-	case slotToolRequests:
-		d.tools[t.tool] = t.number(noSlot, value, text)
-	case slotEdit:
-		d.cleared = sum(d.cleared, t.number(noSlot, value, text))
-	case slotRoundIn:
-		t.round.in = sum(t.round.in, t.number(noSlot, value, text))
-	case slotRoundOut:
-		t.round.out = sum(t.round.out, t.number(noSlot, value, text))
-	}
-}
-
-// name takes a text, or nil for what is none.
-func (t *tally) name(s slot, text []byte) {
-	switch d := &t.draft; s {
-	case slotModel:
-		d.model.set(text)
-	case slotTier:
-		d.tier.set(bytes.ToLower(text))
-	case slotSpeed:
-		d.speed.set(bytes.ToLower(text))
-	case slotRoundType:
-		t.round.own = string(text) == "message"
-	case slotModality:
-		t.by, t.known = modalityNamed(text)
-	case slotItemType:
-		if tool, is := toolOfItem(text); is {
-			d.tools[tool]++
-		}
-	default:
-		t.end(s, text)
-	}
-}
-
-// end takes a text that says whether the answer is over, and why.
-func (t *tally) end(s slot, text []byte) {
-	switch s {
-	case slotType, slotStatus:
-		t.stopped = isOver(text)
-	case slotObject:
-		t.stopped = t.stopped || string(text) == "response.compaction"
-	case slotStop:
-		t.stopped = text != nil
-		t.cut = t.cut || isCut(text)
-	case slotCut:
-		t.cut = t.cut || isCut(text)
-	}
-}
-
-// count takes a count. Null is as if it were not there.
-func (t *tally) count(s slot, value []byte, text bool) {
-	t.bad &^= 1 << s
-	t.draft.has &^= 1 << s
-	if !text && string(value) == "null" {
+// take takes a whole response or event. One without usage is of no account.
+func (t *tally) take(m members) {
+	hasUsage := func(path string) bool { _, is := m.at(path).(members); return is }
+	if !slices.ContainsFunc(usagePaths, hasUsage) {
 		return
 	}
-	t.draft.count[s] = t.number(s, value, text)
-	t.draft.has |= 1 << s
+	e := event{counts: t.total}
+	for _, p := range placesOf(t.api).places {
+		if strings.Contains(p.path, "[]") {
+			continue
+		}
+		e.take(p.slot, m.at(p.path))
+	}
+	choices, _ := m.at("choices").([]any)
+	for _, answer := range slices.Concat(m.elements("choices"), m.elements("candidates")) {
+		e.cut = e.cut || isCut(answer.text("finish_reason")) || isCut(answer.text("finishReason"))
+	}
+	switch t.api {
+	case Gemini:
+		e.ofGemini(m)
+	case Anthropic, Chat:
+		e.ofMessage(m)
+		inner, _ := m.at("message").(members)
+		e.ofMessage(inner)
+	case Responses:
+		inner, _ := m.at("response").(members)
+		e.called(slices.Concat(m.elements("output"), inner.elements("output")))
+	}
+	if t.malformed = e.bad; t.malformed {
+		return
+	}
+	t.seen, t.over, t.empty, t.cut = true, e.stopped, len(choices) == 0, t.cut || e.cut
+	t.total = e.counts
 }
 
-// number reads a count. What is none makes the usage unreadable, unless another takes its place.
-func (t *tally) number(s slot, value []byte, text bool) int64 {
-	if !text && string(value) == "null" {
-		return 0
+// usagePaths are where usage is, in one API or another.
+var usagePaths = []string{"usage", "usageMetadata", "message.usage", "response.usage"}
+
+// take takes what stands at a place. Nothing is as if it were not there.
+func (e *event) take(s slot, v any) {
+	text, _ := v.(string)
+	switch {
+	case v == nil:
+	case s < countSlots:
+		e.count[s] = e.number(v)
+	case s == slotModel:
+		setName(&e.model, text)
+	case s == slotTier:
+		setName(&e.tier, strings.ToLower(text))
+	case s == slotSpeed:
+		setName(&e.speed, strings.ToLower(text))
+	case s == slotState:
+		e.stopped = isOver(text)
+	case s == slotStop:
+		e.stopped = text != ""
+		e.cut = e.cut || isCut(text)
+	case s == slotCut:
+		e.cut = e.cut || isCut(text)
 	}
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	if text || err != nil || n < 0 {
-		t.bad |= 1 << s
+}
+
+// setName sets a name to another one, if it looks like one.
+func setName(to *string, name string) {
+	if name = partName(name); name != "" {
+		*to = name
+	}
+}
+
+// number reads a count. What is none makes the usage unreadable.
+func (e *event) number(v any) int64 {
+	text, ok := v.(json.Number)
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	switch {
+	case text == "null":
+		return 0
+	case !ok || err != nil || n < 0:
+		e.bad = true
 		return 0
 	}
 	return n
 }
 
-// commit ends an event. One without usage is of no account.
-func (t *tally) commit() {
-	if !t.usage {
-		return
+// numberAt reads a count of an object. One that is not there is 0.
+func (e *event) numberAt(m members, name string) int64 {
+	if v := m.at(name); v != nil {
+		return e.number(v)
 	}
-	if t.malformed = t.bad != 0; t.malformed {
-		return
-	}
-	t.seen, t.over, t.empty = true, t.stopped, t.choices == 0
-	t.total.take(&t.draft)
+	return 0
 }
 
-// take takes over what a later event said.
-func (c *counts) take(later *counts) {
-	for s := range countSlots {
-		if later.has&(1<<s) != 0 {
-			c.count[s] = later.count[s]
-		}
+// ofMessage takes what messages have beside counts: the requests of tools, what was cleared, and the calls that the API
+// made besides.
+func (e *event) ofMessage(m members) {
+	requests, _ := m.at("usage.server_tool_use").(members)
+	var used [tools]int64
+	for name := range requests {
+		tool := toolNamed(strings.TrimSuffix(name, "_requests"))
+		used[tool] = sum(used[tool], e.numberAt(requests, name))
 	}
-	c.has |= later.has
-	for group := range c.by {
-		if later.hasBy&(1<<group) != 0 {
-			c.by[group] = later.by[group]
-		}
+	e.atLeast(used)
+	var cleared int64
+	for _, edit := range m.elements("context_management.applied_edits") {
+		cleared = sum(cleared, e.numberAt(edit, "cleared_input_tokens"))
 	}
-	for tool, requests := range later.tools {
-		c.tools[tool] = max(c.tools[tool], requests)
-	}
-	c.query, c.cleared = max(c.query, later.query), max(c.cleared, later.cleared)
-	c.rounds = c.rounds || later.rounds
-	for _, pair := range [][2]*name{{&c.model, &later.model}, {&c.tier, &later.tier}, {&c.speed, &later.speed}} {
-		if pair[1].length > 0 {
-			*pair[0] = *pair[1]
+	e.cleared = max(e.cleared, cleared)
+	var in, out int64
+	rounds := false
+	for _, round := range m.elements("usage.iterations") {
+		if round.text("type") == "message" { // it is the call itself, whose usage is told apart
+			continue
 		}
+		rounds = true
+		for _, name := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"} {
+			in = sum(in, e.numberAt(round, name))
+		}
+		out = sum(out, e.numberAt(round, "output_tokens"))
+	}
+	if rounds {
+		e.rounds, e.roundIn, e.roundOut = true, in, out
 	}
 }
 
-// isOver reports whether a response of that status, or an event of that type, is the last.
-func isOver(value []byte) bool {
-	switch string(bytes.TrimPrefix(value, []byte("response."))) {
+// called takes the items of a response's output: calls of the API's own tools are among them.
+func (e *event) called(items []members) {
+	var used [tools]int64
+	for _, item := range items {
+		called, is := strings.CutSuffix(item.text("type"), "_call")
+		if is && !slices.Contains(hostTools, called) {
+			used[toolNamed(called)]++
+		}
+	}
+	e.atLeast(used)
+}
+
+// hostTools are those that the host runs.
+var hostTools = []string{"function", "custom_tool", "local_shell", "shell", "apply_patch"}
+
+// atLeast takes the requests of tools, which are running totals.
+func (e *event) atLeast(used [tools]int64) {
+	for tool, requests := range used {
+		e.tools[tool] = max(e.tools[tool], requests)
+	}
+}
+
+// ofGemini takes what Gemini has beside counts: tokens by modality, and the queries of its search.
+func (e *event) ofGemini(m members) {
+	for group, name := range modalityDetails {
+		var by [modalities]int64
+		named := false
+		for _, detail := range m.elements("usageMetadata." + name) {
+			size := e.numberAt(detail, "tokenCount")
+			if m, known := modalityNamed(detail.text("modality")); known {
+				by[m], named = sum(by[m], size), true
+			}
+		}
+		if named {
+			e.by[group] = by
+		}
+	}
+	var used [tools]int64
+	for _, candidate := range m.elements("candidates") {
+		queries, _ := candidate.at("groundingMetadata.webSearchQueries").([]any)
+		used[GoogleSearch] += int64(len(queries))
+	}
+	e.atLeast(used)
+}
+
+// modalityDetails are the lists of Gemini's tokens by modality: of input, of what of it was cached, of what tools gave
+// the model, and of output.
+var modalityDetails = [...]string{
+	"promptTokensDetails", "cacheTokensDetails", "toolUsePromptTokensDetails", "candidatesTokensDetails",
+}
+
+// isOver reports whether a response of that status, or an event or object of that type, is the last.
+func isOver(state string) bool {
+	switch strings.TrimPrefix(state, "response.") {
 	case "completed", "incomplete", "failed", "cancelled":
 		return true
 	}
-	return false
+	return state == "response.compaction"
 }
 
 // isCut reports whether an answer ended for that reason because it had as much as it may.
-func isCut(reason []byte) bool {
-	switch string(reason) {
+func isCut(reason string) bool {
+	switch reason {
 	case "max_tokens", "length", "max_output_tokens", "MAX_TOKENS":
 		return true
 	}
 	return false
 }
 
-func modalityNamed(value []byte) (m Modality, known bool) {
-	for m, known := range modalityNames {
-		if bytes.EqualFold(value, []byte(known)) {
-			return Modality(m), true
-		}
+// usage turns the counts of the API's wire format into classes that add up.
+func (t *tally) usage() Usage {
+	c := &t.total
+	u := Usage{
+		Input: c.count[slotInput], Output: c.count[slotOutput], Reasoning: c.count[slotReasoning],
+		CacheRead: c.count[slotCacheRead], CacheWrite: c.count[slotCacheWrite], Tools: c.tools, Tier: c.tier,
 	}
-	return 0, false
+	switch t.api {
+	case Anthropic:
+		c.anthropic(&u)
+	case Gemini:
+		c.gemini(&u)
+	default:
+		c.openAI(&u)
+	}
+	return u
 }
 
-// toolOfItem returns the tool of the API's own that an item of a response's output is a call of.
-func toolOfItem(value []byte) (tool Tool, is bool) {
-	called, is := bytes.CutSuffix(value, []byte("_call"))
-	switch string(called) {
-	case "function", "custom_tool", "local_shell", "shell", "apply_patch":
-		return 0, false // the host runs these
+// anthropic: the classes of input add up. What was written to a cache without a lifetime stays without one. Calls that
+// the API made besides, such as one to compact the conversation, come on top.
+func (c *counts) anthropic(u *Usage) {
+	u.CacheWrite5m, u.CacheWrite1h = c.count[slotCacheWrite5m], c.count[slotCacheWrite1h]
+	u.CacheWrite = less(u.CacheWrite, u.CacheWrite5m, u.CacheWrite1h)
+	u.Input, u.Output = sum(u.Input, c.roundIn), sum(u.Output, c.roundOut)
+	if c.speed == "fast" {
+		u.Tier = "fast"
 	}
-	return toolNamed(called), is
+}
+
+// openAI: what is cached is inside the prompt, and reasoning inside the output. Compatible servers leave reasoning out
+// of it, and have it in the total only.
+func (c *counts) openAI(u *Usage) {
+	u.Input = less(u.Input, u.CacheRead, u.CacheWrite)
+	u.InputBy[Audio], u.InputBy[Image] = c.count[slotInputAudio], c.count[slotInputImage]
+	u.OutputBy[Audio], u.OutputBy[Image] = c.count[slotOutputAudio], c.count[slotOutputImage]
+	c.addUnnamed(u)
+}
+
+// gemini: what is cached is inside the prompt; thoughts, and what tools gave the model, come on top.
+func (c *counts) gemini(u *Usage) {
+	u.Input = sum(less(u.Input, u.CacheRead), c.count[slotToolInput])
+	u.Output, u.Reasoning = sum(u.Output, c.count[slotThoughts]), c.count[slotThoughts]
+	prompt, cached, tool := c.by[0], c.by[1], c.by[2]
+	u.OutputBy, u.CacheReadBy = c.by[3], cached
+	for m := range modalities {
+		u.InputBy[m] = sum(less(prompt[m], cached[m]), tool[m])
+	}
+	c.addUnnamed(u)
+}
+
+// addUnnamed adds what the API's total has beyond its parts to the output, the dearer class.
+func (c *counts) addUnnamed(u *Usage) {
+	u.Output = sum(u.Output, less(c.count[slotTotal], u.TokensIn(), u.Output))
 }

@@ -1,6 +1,11 @@
 package usage
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
 
 // A Modality is a kind of content whose tokens can have a price of their own. Text is all that is no other.
 type Modality uint8
@@ -16,8 +21,11 @@ const (
 
 var modalityNames = [modalities]string{"image", "audio", "video", "document"}
 
-// String returns the name of the modality, as price files have it.
-func (m Modality) String() string { return modalityNames[m] }
+// modalityNamed returns the modality of that name, in any case.
+func modalityNamed(name string) (m Modality, known bool) {
+	i := slices.IndexFunc(modalityNames[:], func(known string) bool { return strings.EqualFold(name, known) })
+	return Modality(max(i, 0)), i >= 0
+}
 
 // A Tool is one of an API's own tools, whose requests can have a price.
 type Tool uint8
@@ -43,15 +51,10 @@ var toolNames = [tools]string{
 	"computer", "mcp", "google_search", "other",
 }
 
-// String returns the name of the tool, as price files have it.
-func (t Tool) String() string { return toolNames[t] }
-
 // toolNamed returns the tool of that name.
-func toolNamed(name []byte) Tool {
-	for tool, known := range toolNames {
-		if string(name) == known {
-			return Tool(tool)
-		}
+func toolNamed(name string) Tool {
+	if tool := slices.Index(toolNames[:], name); tool >= 0 {
+		return Tool(tool)
 	}
 	return OtherTool
 }
@@ -86,6 +89,21 @@ func (u *Usage) TokensIn() int64 {
 // TokensOut returns all output.
 func (u *Usage) TokensOut() int64 { return u.Output }
 
+// A Maximum is what a host declares that one call of a model can use: with the API's own tools, of all rounds that one
+// call makes with them, each of which reads the whole input again. Zero is nothing declared.
+type Maximum struct {
+	Input, Output int64
+	// ToolRequests is the most requests of the API's own tools.
+	ToolRequests int64
+}
+
+// A Bound is the most that a call can use.
+type Bound struct {
+	Input, Output int64
+	// ToolRequests is -1 if there is no bound.
+	ToolRequests int64
+}
+
 // sum adds counts that are not negative. A sum that is too much for a number is the largest one.
 func sum(counts ...int64) (total int64) {
 	for _, count := range counts {
@@ -107,3 +125,41 @@ func product(a, b int64) int64 {
 
 // less subtracts, but never to less than zero.
 func less(from int64, parts ...int64) int64 { return max(0, from-sum(parts...)) }
+
+// Best returns what stands under the name that matches the model best, in which a "*" stands for any characters. Of two
+// that match as well, the first in the alphabet counts.
+func Best[T any](byName map[string]T, model string) (T, bool) {
+	if exact, ok := byName[model]; ok {
+		return exact, true
+	}
+	best, found := "", false
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if matches(name, model) && (!found || literal(name) > literal(best)) {
+			best, found = name, true
+		}
+	}
+	return byName[best], found
+}
+
+// literal is how many characters of a name stand for themselves.
+func literal(name string) int { return len(name) - strings.Count(name, "*") }
+
+// matches reports whether a name with stars matches the model.
+func matches(name, model string) bool {
+	parts := strings.Split(name, "*")
+	if len(parts) == 1 {
+		return name == model
+	}
+	rest, ok := strings.CutPrefix(model, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// A value is one JSON value, of JSON that was found valid as a whole.
+// A value is one JSON value, of JSON that was found valid as a whole. It is walked without a copy: package
+// encoding/json keeps neither the order of members nor where they stand.
 type value []byte
 
 // isNothing reports whether the value says nothing: null, false, or empty.

@@ -1,22 +1,26 @@
+// Package state stores what a session must remember between two processes, in one directory:
+//
+//	session.json                a link to the file of the last session
+//	events.db                   the events of all sessions
+//	sessions/ID/session.json    one session
+//	sessions/ID/PHASE.log       the output of a phase's command
+//	sessions/ID/lock            locked by the process that runs the session
+//
+// Save replaces a session.json as a whole and syncs it first: a process that is killed at any point leaves the old file
+// or the new one. Only the user can read the directories and files.
+//
+// The package does not know the rules of a session: its caller decides which phase comes next and when a session stops.
 package state
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-)
-
-// The errors of a [Dir] that a person can do something about.
-var (
-	// ErrNoSession says that the session does not exist. [Dir.Latest], [Dir.Load] and [Dir.Lock] wrap it.
-	ErrNoSession = errors.New("no such session")
-	// ErrCorrupt says that a session file is invalid. [Dir.Latest] and [Dir.Load] wrap it.
-	ErrCorrupt = errors.New("corrupt session file")
 )
 
 // private is the mode of directories, secret that of files.
@@ -28,38 +32,40 @@ const (
 const (
 	sessionFile = "session.json"
 	sessionsDir = "sessions"
-	shownIDs    = 5
 )
 
-// A Dir is one state directory. Several processes can keep sessions in it at once. It is safe for concurrent use.
-type Dir struct{ path string }
+// A Dir is the absolute path of a state directory. Several processes can keep sessions in it at once.
+type Dir string
 
-// Default returns the path of the default state directory: below the folder of the project, or, for the built-in one,
-// a temporary one of this user.
-func Default(project string) string {
-	if project != "" {
-		return filepath.Join(project, ".watchdog")
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("watchdog-autosession-%d", os.Getuid()))
+func (d Dir) join(names ...string) string {
+	return filepath.Join(append([]string{string(d)}, names...)...)
 }
 
-// At returns the directory at path, which need not exist.
-func At(path string) (Dir, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return Dir{}, fmt.Errorf("find state directory %s: %w", path, err)
-	}
-	return Dir{absolute}, nil
-}
+// Events returns the path of the database of events.
+func (d Dir) Events() string { return d.join("events.db") }
 
-// Make creates the directory if it does not exist. No version control keeps what is in it.
+// Session returns the path of a session's directory.
+func (d Dir) Session(id string) string { return d.join(sessionsDir, id) }
+
+// Log returns the path of the log of one phase of a session.
+func (d Dir) Log(id, phase string) string { return d.join(sessionsDir, id, phase+".log") }
+
+func (d Dir) file(id string) string { return d.join(sessionsDir, id, sessionFile) }
+
+// Make creates the directory if it does not exist. No version control keeps what is in it. One that everybody can write
+// to is refused: programs in it are run.
 func (d Dir) Make() error {
-	err := os.MkdirAll(d.path, private)
+	const everybody = 0o002
+	err := os.MkdirAll(string(d), private)
+	var info fs.FileInfo
 	if err == nil {
-		err = d.checkOthers()
+		info, err = os.Stat(string(d))
+	}
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&everybody != 0 {
+		err = fmt.Errorf("everybody can write to %s", d)
 	}
 	if err == nil {
-		err = WriteFile(filepath.Join(d.path, ".gitignore"), []byte("*\n"))
+		err = os.WriteFile(d.join(".gitignore"), []byte("*\n"), secret)
 	}
 	if err != nil {
 		return fmt.Errorf("create state directory: %w; name another one with -state", err)
@@ -67,113 +73,109 @@ func (d Dir) Make() error {
 	return nil
 }
 
-// checkOthers returns an error if everybody can write to the directory: programs in it are run.
-func (d Dir) checkOthers() error {
-	const everybody = 0o002
-	info, err := os.Stat(d.path)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&everybody != 0 {
-		err = fmt.Errorf("everybody can write to %s", d.path)
-	}
-	return err
-}
-
-// Path returns the absolute path of the directory.
-func (d Dir) Path() string { return d.path }
-
-// Events returns the path of the database of events.
-func (d Dir) Events() string { return filepath.Join(d.path, "events.db") }
-
-// Log returns the path of the log of one phase of a session.
-func (d Dir) Log(id, phase string) string { return filepath.Join(d.session(id), phase+".log") }
-
 // Create saves a new session. Its directory must not exist.
 func (d Dir) Create(s *Session) error {
-	if err := os.MkdirAll(filepath.Join(d.path, sessionsDir), private); err != nil {
-		return fmt.Errorf("create session %s: %w", s.ID, err)
+	err := os.MkdirAll(d.join(sessionsDir), private)
+	if err == nil {
+		err = os.Mkdir(d.Session(s.ID), private)
 	}
-	if err := os.Mkdir(d.session(s.ID), private); err != nil {
+	if err != nil {
 		return fmt.Errorf("create session %s: %w", s.ID, err)
 	}
 	return d.Save(s)
 }
 
-// Save replaces the file of an existing session.
+// Save replaces the file of an existing session as a whole.
 func (d Dir) Save(s *Session) error {
-	if err := WriteFile(filepath.Join(d.session(s.ID), sessionFile), s.encode()); err != nil {
+	text, _ := json.MarshalIndent(s, "", "  ") // it cannot fail: all fields are strings, numbers and times
+	fresh := d.file(s.ID) + ".new"
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, secret)
+	if err == nil {
+		_, err = file.Write(append(text, '\n'))
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if err == nil {
+		err = os.Rename(fresh, d.file(s.ID))
+	}
+	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
 	return nil
 }
 
-// Load reads a session. It wraps [ErrNoSession], with the IDs of existing sessions, or [ErrCorrupt].
+// Find returns an error with the IDs of the last sessions if there is no session with this one.
+func (d Dir) Find(id string) error {
+	_, err := os.Stat(d.file(id))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, _ := os.ReadDir(d.join(sessionsDir)) // only for the error's text
+	var last []string
+	for _, e := range entries[max(0, len(entries)-5):] { // IDs begin with their time
+		last = append(last, e.Name())
+	}
+	return fmt.Errorf("no such session: %s in %s; the last of %d are: %s", id, d, len(entries), strings.Join(last, ", "))
+}
+
+// Load reads a session.
 func (d Dir) Load(id string) (*Session, error) {
-	path := filepath.Join(d.session(id), sessionFile)
-	text, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, d.noSession(id)
-	case err != nil:
+	text, err := os.ReadFile(d.file(id))
+	if err != nil {
 		return nil, fmt.Errorf("load session %s: %w", id, err)
 	}
-	s, err := decode(text)
-	if err == nil && s.ID != id {
-		err = fmt.Errorf("it belongs to session %q", s.ID)
-	}
+	s, err := decode(id, text)
 	if err != nil {
-		return nil, fmt.Errorf("load session %s: %w: %s: %w (its events are still in %s; "+
-			"put the file back, or start a new session)", id, ErrCorrupt, path, err, d.Events())
+		return nil, fmt.Errorf("load session %s: corrupt session file %s: %w (its events are still in %s; "+
+			"put the file back, or start a new session)", id, d.file(id), err, d.Events())
 	}
 	return s, nil
 }
 
-// SetLatest makes session.json a link to the session's file.
+// SetLatest makes session.json a link to the session's file. It points to a place in the directory, which can be moved.
 func (d Dir) SetLatest(id string) error {
-	link := filepath.Join(d.path, sessionFile)
-	target := filepath.Join(sessionsDir, id, sessionFile)
-	if now, err := os.Readlink(link); err == nil && now == target {
-		return nil
-	}
-	fresh := filepath.Join(d.session(id), "link.tmp")
+	fresh := filepath.Join(d.Session(id), "link.tmp")
 	_ = os.Remove(fresh) // left by a process that was killed
-	if err := os.Symlink(target, fresh); err != nil {
-		return fmt.Errorf("link %s: %w", link, err)
+	err := os.Symlink(filepath.Join(sessionsDir, id, sessionFile), fresh)
+	if err == nil {
+		err = os.Rename(fresh, d.join(sessionFile))
 	}
-	if err := os.Rename(fresh, link); err != nil {
-		return fmt.Errorf("link %s: %w", link, err)
+	if err != nil {
+		return fmt.Errorf("link the last session: %w", err)
 	}
 	return nil
 }
 
-// Latest returns the ID of the session that session.json links to. It wraps [ErrNoSession] or [ErrCorrupt].
+// Latest returns the ID of the session that session.json links to.
 func (d Dir) Latest() (string, error) {
-	link := filepath.Join(d.path, sessionFile)
-	target, err := os.Readlink(link)
+	target, err := os.Readlink(d.join(sessionFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%w: %s has none yet", ErrNoSession, d.path)
+		return "", fmt.Errorf("no such session: %s has none yet", d)
 	case err != nil:
-		return "", fmt.Errorf("%w: %s should link to a session; name one with -session: %w", ErrCorrupt, link, err)
+		return "", fmt.Errorf("%s should link to a session; name one with -session: %w", d.join(sessionFile), err)
 	}
 	return filepath.Base(filepath.Dir(target)), nil
 }
 
-func (d Dir) session(id string) string { return filepath.Join(d.path, sessionsDir, id) }
-
-func (d Dir) noSession(id string) error {
-	known := "there are no sessions"
-	if ids := d.newest(shownIDs); len(ids) > 0 {
-		known = "the last are " + strings.Join(ids, ", ")
+// Lock makes this process the only one that runs the session, until it calls release or ends. Two processes on one
+// session would still record one stop, but both would run its phases and overwrite the session's file. Lock does not
+// wait: its error names the other process. Where a system has no such locks, it always succeeds.
+func (d Dir) Lock(id string) (release func(), err error) {
+	if err := d.Find(id); err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("%w: %s in %s; %s", ErrNoSession, id, d.path, known)
-}
-
-// newest returns up to n session IDs, newest first: IDs begin with their time.
-func (d Dir) newest(n int) []string {
-	entries, _ := os.ReadDir(filepath.Join(d.path, sessionsDir)) // only for an error's text
-	slices.Reverse(entries)
-	var ids []string
-	for _, e := range entries[:min(n, len(entries))] {
-		ids = append(ids, e.Name())
+	file, err := os.OpenFile(filepath.Join(d.Session(id), "lock"), os.O_RDWR|os.O_CREATE, secret)
+	if err != nil {
+		return nil, fmt.Errorf("lock session %s: %w", id, err)
 	}
-	return ids
+	release = func() { _ = file.Close() } // nothing was written
+	switch pid, err := lock(file); {
+	case err != nil:
+		release()
+		return nil, fmt.Errorf("lock session %s: %w", id, err)
+	case pid != 0:
+		release()
+		return nil, fmt.Errorf("session %s is being run by process %d; wait for it to end, or interrupt it", id, pid)
+	}
+	return release, nil
 }

@@ -1,11 +1,13 @@
 package state
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"time"
@@ -47,6 +49,21 @@ type Session struct {
 	CreatedAt Time   `json:"created_at"`
 }
 
+// New returns a session that begins now with its first phase. IDs sort by time.
+func New(now time.Time, phase string) *Session {
+	var random [4]byte
+	rand.Read(random[:]) // never fails
+	return &Session{
+		ID:        now.UTC().Format("20060102-150405-") + hex.EncodeToString(random[:]),
+		StartedAt: Time{now}, CreatedAt: Time{now}, Status: Running, Phase: phase, Completed: []string{},
+	}
+}
+
+var idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$`)
+
+// ValidID reports whether a text can be a session's ID, and so the name of its directory.
+func ValidID(id string) bool { return idShape.MatchString(id) }
+
 // A Time is written as in events: UTC, to the microsecond, always with six digits. Any RFC 3339 time is read.
 type Time struct{ time.Time }
 
@@ -55,42 +72,41 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
 }
 
-// NewID returns an ID for a session that is created at now. IDs sort by time.
-func NewID(now time.Time) string {
-	var random [4]byte
-	rand.Read(random[:]) // never fails
-	return now.UTC().Format("20060102-150405-") + hex.EncodeToString(random[:])
+// A Budget is a session's budget in its file: the limits of its last run. They apply again unless the user sets others.
+type Budget struct {
+	// WallClockSeconds is 0 for no limit.
+	WallClockSeconds float64   `json:"wall_clock_seconds"`
+	WarnAt           []float64 `json:"warn_at"`
+	ReserveSeconds   float64   `json:"reserve_seconds"`
 }
 
-var idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$`)
-
-// ValidID reports whether a text can be a session's ID, and so the name of its directory.
-func ValidID(id string) bool { return idShape.MatchString(id) }
-
-// Done reports whether the phase is completed.
-func (s *Session) Done(phase string) bool { return slices.Contains(s.Completed, phase) }
-
-func (s *Session) encode() []byte {
-	text, _ := json.MarshalIndent(s, "", "  ") // it cannot fail: all fields are strings, numbers and times
-	return append(text, '\n')
+// KeepBudget returns the file's form of a budget.
+func KeepBudget(b watchdog.Budget) Budget {
+	kept := Budget{WarnAt: b.WarnAt, ReserveSeconds: b.Reserve.Seconds()}
+	if b.WallClock != watchdog.NoLimit {
+		kept.WallClockSeconds = cmp.Or(b.WallClock, watchdog.DefaultWallClock).Seconds()
+	}
+	return kept
 }
 
-// decode reads a session file. Older versions wrote the window's start as started_at: decode still reads that key.
-func decode(text []byte) (*Session, error) {
+// Limits returns the budget for the watchdog, exact to the nanosecond as far as float64 is.
+func (b Budget) Limits() watchdog.Budget {
+	length := func(seconds float64) time.Duration { return time.Duration(math.Round(seconds * float64(time.Second))) }
+	return watchdog.Budget{
+		WallClock: cmp.Or(length(b.WallClockSeconds), watchdog.NoLimit),
+		WarnAt:    b.WarnAt, Reserve: length(b.ReserveSeconds),
+	}
+}
+
+// decode reads the file of the session with this ID.
+func decode(id string, text []byte) (*Session, error) {
 	s := &Session{}
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, err
 	}
-	if s.StartedAt.IsZero() {
-		var older struct {
-			StartedAt Time `json:"started_at"`
-		}
-		if err := json.Unmarshal(text, &older); err != nil {
-			return nil, err
-		}
-		s.StartedAt = older.StartedAt
-	}
 	switch {
+	case s.ID != id:
+		return nil, fmt.Errorf("it belongs to session %q", s.ID)
 	case s.StartedAt.IsZero():
 		return nil, errors.New("session_started_at is missing")
 	case !slices.Contains(statuses, s.Status):

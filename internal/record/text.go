@@ -1,0 +1,70 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxNote is how many characters of a note are kept, maxNoteBytes how much of it is read.
+const (
+	maxNote      = 200
+	maxNoteBytes = 1 << 10
+)
+
+// Note is a short text of the host's, a note or a name, as events have it: at most 200 characters of its first KiB,
+// control characters as spaces.
+func Note(what string) string {
+	kept := []rune(strings.ToValidUTF8(firstBytes(what, maxNoteBytes), "\uFFFD"))
+	kept = kept[:min(len(kept), maxNote)]
+	for i, r := range kept {
+		if unicode.IsControl(r) {
+			kept[i] = ' '
+		}
+	}
+	return string(kept)
+}
+
+// firstBytes is at most the first n bytes of a text, without the part of a character that is cut there.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for cut := n; cut > n-utf8.UTFMax; cut-- {
+		if utf8.RuneStart(text[cut]) {
+			return text[:cut]
+		}
+	}
+	return text[:n]
+}
+
+// TextFlaw says what keeps a text out of a column of limit characters, or nothing.
+func TextFlaw(text string, limit int) string {
+	if isPlain(text) && len(text) <= limit { // nearly always
+		return ""
+	}
+	switch n := utf8.RuneCountInString(text); {
+	case text == "":
+		return "is empty"
+	case strings.TrimSpace(text) == "":
+		return fmt.Sprintf("%.24q is empty but for white space", text)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Sprintf("%q has a control character", text)
+	case !utf8.ValidString(text):
+		return fmt.Sprintf("%q is not valid UTF-8", text)
+	case n > limit:
+		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
+	}
+	return ""
+}
+
+// isPlain reports whether the text is nothing but visible ASCII.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text != ""
+}

@@ -1,0 +1,336 @@
+package stall_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+func TestInsideRun(t *testing.T) {
+	t.Parallel()
+	for _, disabled := range []bool{false, true} {
+		t.Run(fmt.Sprint("output is the run's activity, and silence is not, disabled: ", disabled), func(t *testing.T) {
+			t.Parallel()
+			f := newInsideFixture(t)
+			f.cfg.Disabled = disabled
+			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
+			_, err := stall.Run(ctx, command(t, "every:100ms:x:35", "stay"), f.cfg)
+			require.ErrorIs(t, err, watchdog.IdleExceeded)
+			require.Greater(t, w.Elapsed(), 3500*time.Millisecond, "while it printed it was alive")
+		})
+	}
+	t.Run("a probe's change is its progress, and sameness is not", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range []struct {
+			words string
+			stuck bool
+		}{
+			{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7,8,9", false},
+			{"=progressing", false},
+			{"a,a", true},
+		} {
+			t.Run(c.words[:3], func(t *testing.T) {
+				t.Parallel()
+				var err error
+				for n := 0; n < attempts && (n == 0 || errors.Is(err, watchdog.NoProgressExceeded) != c.stuck); n++ {
+					f := newInsideFixture(t)
+					_, ctx := outerRun(t, f.store, watchdog.Budget{NoProgress: 2500 * time.Millisecond}, false)
+					f.cfg.Probe = f.probe(c.words)
+					f.cfg.Probe.StallThreshold = 1000
+					f.cfg.Probe.Interval = 200 * time.Millisecond
+					_, err = stall.Run(ctx, command(t, "every:20ms:x:220"), f.cfg)
+				}
+				require.Equal(t, c.stuck, errors.Is(err, watchdog.NoProgressExceeded), "%s: %v", c.words, err)
+			})
+		}
+	})
+	for _, step := range []string{"flood:" + floodSize, "print:" + ready} { // a reader is slow after the end, too
+		t.Run("a slow reader opens a hold on the run, "+step, func(t *testing.T) {
+			t.Parallel()
+			f := newInsideFixture(t)
+			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond, FromFirstSign: true}, false)
+			cmd := command(t, step)
+			cmd.Stdout = &onFirstWrite{func() { time.Sleep(4 * time.Second) }}
+			_, err := stall.Run(ctx, cmd, f.cfg)
+			require.NoError(t, err)
+			require.Nil(t, w.Stop())
+			require.NoError(t, w.Close())
+		})
+	}
+	t.Run("a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
+		for _, change := range []func(*stall.Config){
+			func(c *stall.Config) { c.Store = f.store },
+			func(c *stall.Config) { c.RunID = "other" },
+		} {
+			cfg := f.cfg
+			change(&cfg)
+			result, err := stall.Run(ctx, command(t), cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "run")
+			require.Nil(t, result)
+			require.False(t, exists(f.cfg.Artifacts))
+		}
+	})
+}
+
+// A faultyStore can read, but fails or hangs when it appends.
+type faultyStore struct {
+	watchdog.EventStore
+	fails error
+}
+
+func (s *faultyStore) Append(ctx context.Context, _ ...watchdog.Event) error {
+	if s.fails != nil {
+		return s.fails
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestFaultyStore checks that a faulty store does not keep a command alive.
+func TestFaultyStore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		fails error
+		bound time.Duration
+	}{
+		{"one that hangs delays the first signal by the record timeout", nil, 500 * time.Millisecond},
+		{"one that fails does not delay it", errEnough, longTime},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.Store, f.cfg.RecordTimeout, f.cfg.Terminal = &faultyStore{f.store, c.fails}, c.bound, readyLine
+			result, err := f.run(command(t, "print:"+ready, "stay"))
+			first := result.Sent[0].At.Sub(result.Trip.ObservedAt)
+			if c.bound < longTime {
+				require.GreaterOrEqual(t, first, c.bound)
+			}
+			require.Less(t, first, min(c.bound, time.Second)+slack)
+			require.True(t, result.Terminated)
+			require.ErrorIs(t, err, watchdog.CommandTerminal)
+			require.ErrorIs(t, err, cmp.Or(c.fails, context.DeadlineExceeded))
+		})
+	}
+	t.Run("one that cannot be read is none of the command's business, whose window is its own", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.Store = unreadable{f.store}
+		result, err := stall.Run(t.Context(), command(t), f.cfg)
+		require.NoError(t, err)
+		require.Zero(t, result.ExitCode)
+	})
+}
+
+type unreadable struct{ watchdog.EventStore }
+
+func (unreadable) Read(context.Context, string, string) ([]watchdog.Event, error) {
+	return nil, errEnough
+}
+
+// ignoringSignals are the steps of a command that only SIGKILL ends, and that has a child which keeps the output open.
+func ignoringSignals() []string {
+	return []string{"ignore:INT,TERM", "daemon:ignore:INT,TERM;print:" + ready + ";stay", "print:" + ready, "stay"}
+}
+
+// TestRunInTime checks that Run returns within the graces and a second.
+func TestRunInTime(t *testing.T) {
+	t.Parallel()
+	for name, blocks := range map[string]bool{
+		"if all processes ignore the signals and a child keeps the output open": false,
+		"if a Writer of the host never returns":                                 true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const wallClock = 2 * time.Second
+			most, took := wallClock+400*time.Millisecond+time.Second+2*time.Second, longTime // two for a busy machine
+			for n := 0; n < attempts && took >= most; n++ {
+				f := newFixture(t)
+				f.cfg.Grace, f.cfg.NoOutput = graces(200*time.Millisecond, 200*time.Millisecond), longTime
+				f.cfg.WallClock = wallClock
+				release := make(chan struct{})
+				cmd := command(t, ignoringSignals()...)
+				cmd.Stdout = new(strings.Builder)
+				if blocks {
+					cmd.Stdout = &blocking{release}
+				}
+				began := time.Now()
+				result, err := f.run(cmd)
+				took = time.Since(began)
+				close(release)
+				require.ErrorIs(t, err, watchdog.WallClockExceeded)
+				require.Equal(t, syscall.SIGKILL, result.EndedBy)
+				require.Equal(t, blocks, result.OutputErr != nil, "%v", result.OutputErr)
+			}
+			require.Less(t, took, most)
+		})
+	}
+	for name, set := range map[string]func(*stall.Config, context.Context) (context.Context, context.CancelFunc){
+		"its time is used up": func(c *stall.Config, ctx context.Context) (context.Context, context.CancelFunc) {
+			c.WallClock = 3 * time.Second
+			return ctx, func() {}
+		},
+		"its caller gives up": func(_ *stall.Config, ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 3*time.Second)
+		},
+	} {
+		t.Run("if the command has ended and a Writer never returns, when "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			release := make(chan struct{})
+			defer close(release)
+			ctx, cancel := set(&f.cfg, t.Context())
+			defer cancel()
+			cmd := command(t, "print:"+ready)
+			cmd.Stdout = &blocking{release}
+			result, err := stall.Run(ctx, cmd, f.cfg)
+			require.NoError(t, err)
+			require.True(t, result.Finished)
+			require.Error(t, result.OutputErr)
+		})
+	}
+}
+
+// A blocking writer returns when it is released.
+type blocking struct{ release <-chan struct{} }
+
+func (w *blocking) Write(p []byte) (int, error) {
+	<-w.release
+	return len(p), nil
+}
+
+// TestInsideTimer runs commands in the context of a timer of package idle.
+func TestInsideTimer(t *testing.T) {
+	t.Parallel()
+	const limit = 5 * time.Second // longer than a busy machine delays a command
+	t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		f.cfg.Artifacts = ""
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		result, err := stall.Run(ctx, command(t, "every:100ms:x:60"), f.cfg)
+		require.NoError(t, err, "it printed for six seconds")
+		require.True(t, result.Finished)
+		_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
+		stop, stopped := timer.Stopped()
+		require.True(t, stopped)
+		require.ErrorIs(t, err, stop)
+	})
+	t.Run("a reader that is behind is not silence, inside two timers and a run", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		f.cfg.Artifacts = ""
+		_, around := outerRun(t, f.store, watchdog.Budget{}, false)
+		outer, outerTimer := idle.WithLimit(around, limit)
+		defer outerTimer.Close()
+		ctx, timer := idle.WithLimit(outer, limit)
+		defer timer.Close()
+		cmd := command(t, "flood:"+floodSize)
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
+		_, err := stall.Run(ctx, cmd, f.cfg)
+		require.NoError(t, err)
+	})
+	t.Run("a probe that says so is a sign of life", func(t *testing.T) {
+		t.Parallel()
+		err := context.DeadlineExceeded
+		for n := 0; n < attempts && err != nil; n++ {
+			f := newInsideFixture(t)
+			_, around := outerRun(t, f.store, watchdog.Budget{}, false)
+			ctx, timer := idle.WithLimit(around, limit)
+			f.cfg.ActivitySource = stall.ActivityStderr
+			f.cfg.Probe = f.probe("=progressing")
+			f.cfg.Probe.Interval = 200 * time.Millisecond
+			_, err = stall.Run(ctx, command(t, "every:20ms:x:350"), f.cfg)
+			timer.Close()
+		}
+		require.NoError(t, err)
+	})
+}
+
+// brokenStore fails the test when it is called.
+type brokenStore struct{ t *testing.T }
+
+func (s brokenStore) Append(context.Context, ...watchdog.Event) error {
+	s.t.Error("Append was called")
+	return errors.New("disk full")
+}
+
+func (s brokenStore) Read(context.Context, string, string) ([]watchdog.Event, error) {
+	s.t.Error("Read was called")
+	return nil, errors.New("disk full")
+}
+
+// disabled is a fixture in which a command trips at once in every way, if it is watched.
+func disabled(t *testing.T) (f *fixture, probed string) {
+	t.Helper()
+	f, probed = newFixture(t), filepath.Join(t.TempDir(), "probed")
+	f.cfg.Disabled, f.cfg.Store = true, brokenStore{t}
+	f.cfg.WallClock, f.cfg.NoOutput, f.cfg.Terminal = time.Millisecond, time.Millisecond, readyLine
+	f.cfg.Probe = &stall.Probe{Command: childCommand(t, "touch:"+probed), Interval: time.Millisecond}
+	f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(text []byte) []byte { return text }}
+	return f, probed
+}
+
+// finishes expects that a silent command with a fatal line goes on until it exits.
+func finishes(f *fixture, ctx context.Context, probed string) { //nolint:revive // the fixture is the test
+	f.Helper()
+	var out bytes.Buffer
+	cmd := command(f, "print:"+ready, "sleep:300ms", "exit:3")
+	cmd.Stdout = &out
+	result, err := stall.Run(ctx, cmd, f.cfg)
+	var exit *exec.ExitError
+	require.ErrorAs(f, err, &exit)
+	require.Equal(f, 3, exit.ExitCode())
+	require.True(f, result.Finished)
+	require.Nil(f, result.Trip)
+	require.Zero(f, result.Probes.Count)
+	require.Empty(f, result.Artifacts)
+	require.Equal(f, ready+"\n", out.String())
+	require.NoFileExists(f, probed)
+	require.Empty(f, f.artifacts())
+}
+
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	t.Run("a command goes on until it exits, and the log says so, once", func(t *testing.T) {
+		t.Parallel()
+		f, probed := disabled(t)
+		var log bytes.Buffer
+		f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		finishes(f, t.Context(), probed)
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), "%s", &log)
+		require.Contains(t, log.String(),
+			`level=INFO msg="stall sentinel is disabled and does not watch the command" run=run/step`)
+	})
+	t.Run("so does one in a run that nothing guards", func(t *testing.T) {
+		t.Parallel()
+		f, probed := disabled(t)
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
+			Disabled: true, Store: f.cfg.Store, Logger: discard, Budget: watchdog.Budget{WallClock: time.Millisecond},
+		})
+		require.NoError(t, err)
+		defer wd.Close()
+		f.cfg.Disabled, f.cfg.Store = false, nil
+		finishes(f, wd.Context(), probed)
+	})
+}

@@ -1,4 +1,0 @@
-package artifact
-
-// TempPrefix is the prefix of temporary files.
-const TempPrefix = tempPrefix
