@@ -44,9 +44,10 @@ func (s *State) Err() error {
 	return s.err
 }
 
-// Pending is the line of what a run has decided and its store does not have yet: spare entries and then the others, each
-// oldest first. Where too much waits, what became of calls is dropped before all else, a pause together with its release
-// or not at all, and never the newest, which a run's stop is. Its zero value is empty. It is not safe for concurrent use.
+// Pending is the line of what a run has decided and its store does not have yet: spare entries and then the others,
+// each oldest first. Where too much waits, what became of calls is dropped before all else, a pause together with its
+// release or not at all, and never the newest, which a run's stop is. Its zero value is empty. It is not safe for
+// concurrent use.
 type Pending struct{ entries []*Entry }
 
 // Put has an entry wait. If too many do, the oldest that can be dropped is.

@@ -52,16 +52,22 @@ func TestHeap(t *testing.T) {
 				heap.Set(&items[i], then)
 				at[i] = then
 			}
-			first := time.Duration(math.MaxInt64)
-			if all := inOrder(); len(all) > 0 {
-				first = at[all[0]]
-				require.Equal(t, all[0], heap.All()[0].Of, "seed %d", seed)
-			}
-			require.Equal(t, first, heap.First(), "seed %d", seed)
-			require.Len(t, heap.All(), len(at), "seed %d", seed)
-			require.Equal(t, len(at), heap.Kept(), "seed %d", seed)
+			requireFirst(t, &heap, inOrder(), at)
 		}
 	}
+}
+
+// requireFirst checks that the heap has these and nothing else, the first at its top.
+func requireFirst(t *testing.T, heap *ordered.Heap[int], all []int, at map[int]time.Duration) {
+	t.Helper()
+	first := time.Duration(math.MaxInt64)
+	if len(all) > 0 {
+		first = at[all[0]]
+		require.Equal(t, all[0], heap.All()[0].Of)
+	}
+	require.Equal(t, first, heap.First())
+	require.Len(t, heap.All(), len(all))
+	require.Equal(t, len(all), heap.Kept())
 }
 
 // TestHeapCost checks that setting and removing move no more than the way from the top to the bottom.
