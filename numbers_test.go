@@ -79,7 +79,7 @@ func TestDocumentedBounds(t *testing.T) {
 		},
 		{"operations-alerts", "at least three leases and a third of all", "internal/verdict/session.go", "fleet = 3 partOfAll = 3"},
 		{"sessions", "more than 64 such rows", "session/lease.go", "const MaxBehind = 64"},
-		{"spend", "the last 1,024", "internal/ledger/keys.go", "const maxSettled = 1024"},
+		{"spend", "the last 1,024", "internal/ledger/admit.go", "const maxSettled = 1024"},
 		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},
 		{"stall", "object of at most 64 KiB", "stall/internal/probe/probe.go", "MaxOutput = 64 << 10"},
 		{"stall", "at most 32 short names", "stall/internal/probe/probe.go", "MaxFingerprints = 32"},
