@@ -5,7 +5,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -27,8 +26,8 @@ func TestState(t *testing.T) {
 		restored, err := converge.Restore(converge.Config{}, state)
 		require.NoError(t, err)
 		state.Recent[0][0] = "changed"
-		assert.Equal(t, 2, observe(t, tracker, a).InRow)
-		assert.Equal(t, 2, observe(t, restored, a).InRow)
+		require.Equal(t, 2, observe(t, tracker, a).InRow)
+		require.Equal(t, 2, observe(t, restored, a).InRow)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -75,9 +74,9 @@ func TestStages(t *testing.T) {
 		tracker := newTracker(t, converge.Config{Stages: stages})
 		stages[0].After = 9 // the config was copied
 
-		assert.Equal(t, "move three", word(observe(t, tracker, a)))
-		assert.Equal(t, "continue three", word(observe(t, tracker, a, a)))
-		assert.Equal(t, "give_up three", word(observe(t, tracker, a)))
+		require.Equal(t, "move three", word(observe(t, tracker, a)))
+		require.Equal(t, "continue three", word(observe(t, tracker, a, a)))
+		require.Equal(t, "give_up three", word(observe(t, tracker, a)))
 	})
 	t.Run("without stages the defaults are used, with DefaultAfter", func(t *testing.T) {
 		d := observe(t, newTracker(t, converge.Config{}), a)
@@ -91,21 +90,21 @@ func TestDecisionChanges(t *testing.T) {
 	tracker := newTracker(t, converge.Config{})
 
 	d := observe(t, tracker, both)
-	assert.Equal(t, both, d.New)
-	assert.Empty(t, d.Gone)
-	assert.Empty(t, d.Same)
+	require.Equal(t, both, d.New)
+	require.Empty(t, d.Gone)
+	require.Empty(t, d.Same)
 
 	d = observe(t, tracker, []string{c[0], a[0], c[0]})
-	assert.Equal(t, []string{a[0], c[0]}, d.Fingerprints)
-	assert.Equal(t, c, d.New)
-	assert.Equal(t, b, d.Gone)
-	assert.Equal(t, a, d.Same)
-	assert.Equal(t, 1, d.InRow)
+	require.Equal(t, []string{a[0], c[0]}, d.Fingerprints)
+	require.Equal(t, c, d.New)
+	require.Equal(t, b, d.Gone)
+	require.Equal(t, a, d.Same)
+	require.Equal(t, 1, d.InRow)
 
 	d = observe(t, tracker, well)
-	assert.Empty(t, d.Fingerprints)
-	assert.Equal(t, []string{a[0], c[0]}, d.Gone)
-	assert.Zero(t, d.InRow)
+	require.Empty(t, d.Fingerprints)
+	require.Equal(t, []string{a[0], c[0]}, d.Gone)
+	require.Zero(t, d.InRow)
 }
 
 // TestDecisionCopy checks that a decision shares no memory with its tracker.
@@ -113,10 +112,10 @@ func TestDecisionCopy(t *testing.T) {
 	tracker := newTracker(t, converge.Config{})
 	mine := []string{"z", "a"}
 	d := observe(t, tracker, mine)
-	assert.Equal(t, []string{"z", "a"}, mine, "the argument is not changed")
+	require.Equal(t, []string{"z", "a"}, mine, "the argument is not changed")
 
 	d.Fingerprints[0], mine[0] = "changed", "changed"
-	assert.Equal(t, 2, observe(t, tracker, []string{"a", "z"}).InRow)
+	require.Equal(t, 2, observe(t, tracker, []string{"a", "z"}).InRow)
 }
 
 func TestStopReason(t *testing.T) {
@@ -172,8 +171,8 @@ func TestInvalidFingerprint(t *testing.T) {
 
 			_, err := tracker.Observe(set)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			assert.NotContains(t, err.Error(), "Ignore", "the error does not quote it")
-			assert.Equal(t, before, tracker.State())
+			require.NotContains(t, err.Error(), "Ignore", "the error does not quote it")
+			require.Equal(t, before, tracker.State())
 		})
 	}
 	t.Run("all allowed characters and the largest sizes", func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -55,8 +54,8 @@ func TestConfig(t *testing.T) {
 			_, err := notify.New(newBox(), newBox(), cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, want)
-			assert.NotContains(t, err.Error(), "canary")
-			assert.NotContains(t, err.Error(), strings.TrimPrefix(otherSecret, "whsec_"))
+			require.NotContains(t, err.Error(), "canary")
+			require.NotContains(t, err.Error(), strings.TrimPrefix(otherSecret, "whsec_"))
 		})
 	}
 	t.Run("several flaws are told at once", func(t *testing.T) {
@@ -81,7 +80,7 @@ func TestConfig(t *testing.T) {
 		t.Run(url+" can be used", func(t *testing.T) {
 			s, err := notify.New(newBox(), newBox(), notify.Config{URL: url, SecretFile: file(t, secret+"\n"+otherSecret)})
 			require.NoError(t, err)
-			assert.NotEmpty(t, s.Host())
+			require.NotEmpty(t, s.Host())
 		})
 	}
 }
@@ -101,7 +100,7 @@ func TestVerify(t *testing.T) {
 		header, body := specified()
 		id, err := notify.Verify(header, body, secret)
 		require.NoError(t, err, "the example of the specification's libraries")
-		assert.Equal(t, "msg_p5jXN8AQM9LWM0D4loKWxJek", id)
+		require.Equal(t, "msg_p5jXN8AQM9LWM0D4loKWxJek", id)
 		_, err = notify.Verify(header, body, otherSecret, strings.TrimPrefix(secret, "whsec_"))
 		require.NoError(t, err, "one of several, without its prefix")
 
@@ -131,7 +130,7 @@ func TestVerify(t *testing.T) {
 			_, err = notify.Verify(header, body, bad)
 			require.Error(t, err)
 			require.NotErrorIs(t, err, notify.ErrUnverified)
-			assert.NotContains(t, err.Error(), "canary")
+			require.NotContains(t, err.Error(), "canary")
 		}
 		time.Sleep(5 * time.Minute)
 		_, err = notify.Verify(header, body, secret)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/notify"
@@ -49,8 +48,8 @@ func TestServer(t *testing.T) {
 		s := newSender(t, b, server.Client().Transport, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
 		d, err := s.Deliver(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, notify.Delivery{Delivered: 30}, d)
-		assert.EqualValues(t, 30, posts.Load())
+		require.Equal(t, notify.Delivery{Delivered: 30}, d)
+		require.EqualValues(t, 30, posts.Load())
 	})
 	t.Run("a server on this machine, by the transport of its own", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).Start, take)
@@ -59,7 +58,7 @@ func TestServer(t *testing.T) {
 		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
 		d, err := s.Deliver(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, notify.Delivery{Delivered: 30}, d)
+		require.Equal(t, notify.Delivery{Delivered: 30}, d)
 	})
 	for want, handler := range map[string]http.HandlerFunc{
 		"it answered 302 Found: redirects are not followed": func(w http.ResponseWriter, r *http.Request) {
@@ -90,16 +89,16 @@ func TestServer(t *testing.T) {
 			})
 			d, err := s.Deliver(t.Context())
 			require.ErrorContains(t, err, "webhook at "+strings.TrimPrefix(server.URL, "http://")+": "+want)
-			assert.NotContains(t, err.Error(), "canary")
-			assert.Equal(t, notify.Delivery{Delayed: 1}, d)
-			assert.EqualValues(t, 1, posts.Load())
+			require.NotContains(t, err.Error(), "canary")
+			require.Equal(t, notify.Delivery{Delayed: 1}, d)
+			require.EqualValues(t, 1, posts.Load())
 		})
 	}
 	t.Run("a certificate of nobody that is known", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).StartTLS, take)
 		_, err := newSender(t, newBox(), nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(t.Context())
 		require.ErrorContains(t, err, "tls: failed to verify certificate")
-		assert.NotContains(t, err.Error(), "canary")
+		require.NotContains(t, err.Error(), "canary")
 	})
 	t.Run("no TLS where it should be", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).Start, take)
@@ -116,7 +115,7 @@ func TestServer(t *testing.T) {
 			c.URL = "http://" + listener.Addr().String() + "/canary"
 		}).Test(t.Context())
 		require.ErrorContains(t, err, "connection refused")
-		assert.NotContains(t, err.Error(), "canary")
+		require.NotContains(t, err.Error(), "canary")
 	})
 	t.Run("no connection is left open", func(t *testing.T) {
 		var open atomic.Int64

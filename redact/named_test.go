@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/redact"
@@ -67,14 +66,14 @@ func TestAlsoReceiver(t *testing.T) {
 	require.NoError(t, err)
 
 	text := []byte("first secret, second secret")
-	assert.Equal(t, "[REDACTED:named], second secret", string(first.Bytes(text)))
-	assert.Equal(t, "[REDACTED:named], [REDACTED:named]", string(second.Bytes(text)))
-	assert.Equal(t, string(text), string(newRedactor(t).Bytes(text)))
+	require.Equal(t, "[REDACTED:named], second secret", string(first.Bytes(text)))
+	require.Equal(t, "[REDACTED:named], [REDACTED:named]", string(second.Bytes(text)))
+	require.Equal(t, string(text), string(newRedactor(t).Bytes(text)))
 }
 
 func TestShortSecret(t *testing.T) {
 	_, err := newRedactor(t).Also("long enough", "pin")
 	require.ErrorIs(t, err, redact.ErrShortSecret)
-	assert.ErrorContains(t, err, "number 2 of 2 has 3 bytes")
-	assert.NotContains(t, err.Error(), "pin")
+	require.ErrorContains(t, err, "number 2 of 2 has 3 bytes")
+	require.NotContains(t, err.Error(), "pin")
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -39,7 +38,7 @@ func TestMemoryClock(t *testing.T) {
 	m := &session.Memory{Clock: clock.Now}
 	_, attached, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
 	require.NoError(t, err)
-	assert.Equal(t, clock.now, attached.CreatedAt)
+	require.Equal(t, clock.now, attached.CreatedAt)
 	q := session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 1}
 
 	for _, at := range []struct {
@@ -54,19 +53,19 @@ func TestMemoryClock(t *testing.T) {
 			clock.now = attached.CreatedAt.Add(at.silence)
 			page, err := m.Stalled(t.Context(), q)
 			require.NoError(t, err)
-			assert.Len(t, page.Sessions, at.stalled)
-			assert.Equal(t, clock.now, page.Now)
+			require.Len(t, page.Sessions, at.stalled)
+			require.Equal(t, clock.now, page.Now)
 		})
 	}
 	t.Run("is old enough at its minimal age", func(t *testing.T) {
 		q.MinAge = 10*time.Minute + time.Microsecond
 		page, err := m.Stalled(t.Context(), q)
 		require.NoError(t, err)
-		assert.Len(t, page.Sessions, 1)
+		require.Len(t, page.Sessions, 1)
 		q.MinAge++
 		page, err = m.Stalled(t.Context(), q)
 		require.NoError(t, err)
-		assert.Empty(t, page.Sessions)
+		require.Empty(t, page.Sessions)
 	})
 }
 
@@ -81,7 +80,7 @@ func TestMemoryForeignHistory(t *testing.T) {
 	}
 	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByReason})
 	require.NoError(t, err)
-	assert.Equal(t, []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 1}}, counts)
+	require.Equal(t, []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 1}}, counts)
 }
 
 func TestMemoryInvalid(t *testing.T) {
@@ -111,7 +110,7 @@ func TestMemoryUnreadable(t *testing.T) {
 	require.NoError(t, m.Spoil(t.Context(), "run-1"))
 	outcome, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, cancelRequest)
 	require.NoError(t, err)
-	assert.Equal(t, session.Changed, outcome)
+	require.Equal(t, session.Changed, outcome)
 }
 
 // A page of a list has at most its limit of rows, those that cannot be read among them. They take no place on the first
@@ -125,19 +124,19 @@ func TestMemoryUnreadablePages(t *testing.T) {
 	for after, left := "", 3; left > 0; left-- {
 		page, err := m.List(t.Context(), session.ListQuery{Limit: 1, After: after})
 		require.NoError(t, err)
-		assert.Equal(t, 1, len(page.Sessions)+len(page.Unreadable))
+		require.Equal(t, 1, len(page.Sessions)+len(page.Unreadable))
 		require.Equal(t, left == 1, page.Next == "")
 		after = page.Next
 	}
 	first, err := m.Stalled(t.Context(), session.Query{Limit: 1})
 	require.NoError(t, err)
-	assert.Equal(t, "run-1", first.Sessions[0].RunID)
-	assert.Len(t, first.Unreadable, 1)
+	require.Equal(t, "run-1", first.Sessions[0].RunID)
+	require.Len(t, first.Unreadable, 1)
 	next, err := m.Stalled(t.Context(), session.Query{Limit: 1, After: first.Next})
 	require.NoError(t, err)
-	assert.Equal(t, "run-3", next.Sessions[0].RunID)
-	assert.Empty(t, next.Next)
-	assert.Empty(t, next.Unreadable)
+	require.Equal(t, "run-3", next.Sessions[0].RunID)
+	require.Empty(t, next.Next)
+	require.Empty(t, next.Unreadable)
 }
 
 func TestMemoryListen(t *testing.T) {
@@ -157,7 +156,7 @@ func TestMemoryListen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, session.Done, outcome)
 	for range listeners {
-		assert.Equal(t, "run-1", <-told)
+		require.Equal(t, "run-1", <-told)
 	}
 	stop()
 	for range listeners {
@@ -227,7 +226,7 @@ func TestMemoryOutbox(t *testing.T) {
 			require.ErrorContains(t, err, "set Outbox", name)
 		}
 		m.Outbox = true
-		assert.Empty(t, claimAll(t, m))
+		require.Empty(t, claimAll(t, m))
 	})
 	t.Run("has notices due by the clock of the database", func(t *testing.T) {
 		clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
@@ -239,17 +238,17 @@ func TestMemoryOutbox(t *testing.T) {
 			ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
 			CreatedAt: put, Tries: 1,
 		}
-		assert.Equal(t, []session.Notice{want}, claimAll(t, m))
+		require.Equal(t, []session.Notice{want}, claimAll(t, m))
 		clock.now = clock.now.Add(time.Minute - time.Microsecond)
-		assert.Empty(t, claimAll(t, m))
+		require.Empty(t, claimAll(t, m))
 		clock.now = clock.now.Add(time.Microsecond)
 		want.Tries = 2
-		assert.Equal(t, []session.Notice{want}, claimAll(t, m))
+		require.Equal(t, []session.Notice{want}, claimAll(t, m))
 		require.NoError(t, m.DelayNotice(t.Context(), want, 24*time.Hour))
 		clock.now = clock.now.Add(24*time.Hour - time.Microsecond)
-		assert.Empty(t, claimAll(t, m))
+		require.Empty(t, claimAll(t, m))
 		clock.now = clock.now.Add(time.Microsecond)
-		assert.Len(t, claimAll(t, m), 1)
+		require.Len(t, claimAll(t, m), 1)
 	})
 	t.Run("has no notice of an end whose ID another event has", func(t *testing.T) {
 		m := &session.Memory{Outbox: true}
@@ -257,7 +256,7 @@ func TestMemoryOutbox(t *testing.T) {
 		note.AggregateType, note.AggregateID = "another", "theirs"
 		require.NoError(t, m.Append(t.Context(), note, end))
 		require.NoError(t, m.Append(t.Context(), end))
-		assert.Empty(t, claimAll(t, m))
+		require.Empty(t, claimAll(t, m))
 	})
 	t.Run("of a copy is a copy, and knows what is stored", func(t *testing.T) {
 		m := &session.Memory{Outbox: true}
@@ -266,10 +265,10 @@ func TestMemoryOutbox(t *testing.T) {
 		require.NoError(t, m.FinishNotices(t.Context(), claimAll(t, m)...))
 		copied := claimAll(t, c)
 		require.Len(t, copied, 1)
-		assert.Equal(t, 1, copied[0].Tries)
+		require.Equal(t, 1, copied[0].Tries)
 		require.NoError(t, c.FinishNotices(t.Context(), copied...))
 		require.NoError(t, c.Append(t.Context(), end))
-		assert.Empty(t, claimAll(t, c))
+		require.Empty(t, claimAll(t, c))
 	})
 }
 

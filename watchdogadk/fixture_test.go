@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/genai"
@@ -36,7 +35,7 @@ func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, wd.Close()) })
+	t.Cleanup(func() { require.NoError(t, wd.Close()) })
 	return wd
 }
 
@@ -342,7 +341,7 @@ func quiet(t *testing.T) *bytes.Buffer {
 // within checks a time that a limit took: it is exceeded a nanosecond after it.
 func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
-	assert.InDelta(t, want, took, 4)
+	require.InDelta(t, want, took, 4)
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

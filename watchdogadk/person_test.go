@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"google.golang.org/adk/v2/agent"
@@ -65,19 +64,19 @@ func TestParallelAgentsReadTheSame(t *testing.T) {
 		_, err := s.ask(wd.Context(), "go")
 		require.NoError(t, err)
 		for _, m := range models {
-			assert.NotContains(t, m.asked(8), "You repeat")
+			require.NotContains(t, m.asked(8), "You repeat")
 		}
 
 		s, models = newTeam(t, watchdogadk.New(limits), reading(1, "read", 1, 2), reading(1, "read", 1, 1, 1, 1, 1, 1, 1, 1))
 		_, err = s.ask(wd.Context(), "go again")
 		require.ErrorIs(t, err, watchdog.LoopDetected)
-		assert.Contains(t, models[1].asked(3), `You repeat yourself`)
-		assert.Contains(t, unescaped(models[1].asked(3)), `"read" was called with the same input`)
-		assert.Equal(t, 5, models[1].count())
-		assert.NotContains(t, models[0].asked(2), "You repeat")
+		require.Contains(t, models[1].asked(3), `You repeat yourself`)
+		require.Contains(t, unescaped(models[1].asked(3)), `"read" was called with the same input`)
+		require.Equal(t, 5, models[1].count())
+		require.NotContains(t, models[0].asked(2), "You repeat")
 		require.NoError(t, wd.Context().Err())
 		_, asked := wd.Poll()
-		assert.False(t, asked)
+		require.False(t, asked)
 	})
 }
 
@@ -99,8 +98,8 @@ func TestDelegated(t *testing.T) {
 		s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(outer), SubAgents: []agent.Agent{helper}}))
 		_, err := s.ask(wd.Context(), "go")
 		require.NoError(t, err)
-		assert.Equal(t, 11, outer.count())
-		assert.NotContains(t, outer.asked(10), "You repeat")
+		require.Equal(t, 11, outer.count())
+		require.NotContains(t, outer.asked(10), "You repeat")
 	})
 }
 
@@ -193,7 +192,7 @@ func TestAgentToolIsNoProgress(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, watched.Close())
 		synctest.Wait()
-		assert.Equal(t, 2, progress, "two calls of the tool")
+		require.Equal(t, 2, progress, "two calls of the tool")
 	})
 }
 
@@ -210,8 +209,8 @@ func TestAgentToolLoop(t *testing.T) {
 		_, err := newGuarded(t, g, outer, agenttool.New(helper, nil)).ask(wd.Context(), "go")
 		require.NoError(t, err)
 		require.Equal(t, 5, inner.count())
-		assert.Contains(t, inner.asked(3), "You repeat yourself")
-		assert.Contains(t, unescaped(outer.asked(1)), "watchdog_loop_detected")
+		require.Contains(t, inner.asked(3), "You repeat yourself")
+		require.Contains(t, unescaped(outer.asked(1)), "watchdog_loop_detected")
 		require.NoError(t, wd.Context().Err())
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -208,7 +207,7 @@ func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, wd.Close()) })
+	t.Cleanup(func() { require.NoError(t, wd.Close()) })
 	return wd
 }
 
@@ -303,7 +302,7 @@ func eachWay(t *testing.T, name string, test func(t *testing.T, streaming bool))
 // within checks a time that a limit took: it is exceeded a nanosecond after it.
 func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
-	assert.InDelta(t, want, took, float64(100*time.Nanosecond))
+	require.InDelta(t, want, took, float64(100*time.Nanosecond))
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,7 +12,6 @@ import (
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/schema"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -98,7 +97,7 @@ func interrupt(t *testing.T, streaming bool, m *script, ask tool.BaseTool) {
 		if event.Action != nil && event.Action.Interrupted != nil {
 			for _, c := range event.Action.Interrupted.InterruptContexts {
 				if c.IsRootCause {
-					assert.Equal(t, "may I?", c.Info)
+					require.Equal(t, "may I?", c.Info)
 					point = c.ID
 				}
 			}
@@ -106,8 +105,8 @@ func interrupt(t *testing.T, streaming bool, m *script, ask tool.BaseTool) {
 	}
 	require.NotEmpty(t, point, "the agent was interrupted")
 	synctest.Wait()
-	assert.EqualValues(t, 1, wd.Usage()[0].Used, "a call that waits is none yet")
-	assert.Zero(t, wd.Usage()[0].Admitted)
+	require.EqualValues(t, 1, wd.Usage()[0].Used, "a call that waits is none yet")
+	require.Zero(t, wd.Usage()[0].Admitted)
 
 	person, err := wd.Hold(wd.Context(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 	require.NoError(t, err)
@@ -117,10 +116,10 @@ func interrupt(t *testing.T, streaming bool, m *script, ask tool.BaseTool) {
 	require.NoError(t, err)
 	last, err := drain(events)
 	require.NoError(t, err)
-	assert.Equal(t, "done", last)
-	assert.Equal(t, "they said yes", m.last(1))
-	assert.Nil(t, wd.Stop())
-	assert.LessOrEqual(t, wd.Usage()[0].Used, int64(3))
+	require.Equal(t, "done", last)
+	require.Equal(t, "they said yes", m.last(1))
+	require.Nil(t, wd.Stop())
+	require.LessOrEqual(t, wd.Usage()[0].Used, int64(3))
 }
 
 // TestAgentCancel checks that the SDK's own cancel ends an agent whose tool hangs, and is no stop of the run. It is not
@@ -146,9 +145,9 @@ func TestAgentCancel(t *testing.T) {
 				if !errors.Is(err, adk.ErrStreamCanceled) { // now and then, without a guard too
 					require.ErrorAs(t, err, new(*adk.CancelError))
 				}
-				assert.Less(t, time.Since(began), 30*time.Second)
-				assert.Nil(t, wd.Stop())
-				assert.Equal(t, 1, m.calls())
+				require.Less(t, time.Since(began), 30*time.Second)
+				require.Nil(t, wd.Stop())
+				require.Equal(t, 1, m.calls())
 			})
 		}
 	}

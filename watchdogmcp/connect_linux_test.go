@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -30,7 +29,7 @@ func TestConnect(t *testing.T) {
 		defer cancel()
 		_, err = client.Connect(ctx, transport, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Empty(t, processesOf(cmd))
+		require.Empty(t, processesOf(cmd))
 	})
 	t.Run("one that there is not", func(t *testing.T) {
 		transport, err := watchdogmcp.Command(t.Context(), &exec.Cmd{Path: "/no/such/server"}, quick)
@@ -63,7 +62,7 @@ func TestConnect(t *testing.T) {
 		require.NoError(t, err)
 		result, err := transport.Close()
 		require.NoError(t, err)
-		assert.Nil(t, result)
+		require.Nil(t, result)
 		_, err = transport.Connect(t.Context())
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
@@ -74,7 +73,7 @@ func TestConnect(t *testing.T) {
 		require.ErrorContains(t, err, "it was connected or closed already; make a new exec.Cmd")
 		result, err := s.use(t, "answer")
 		require.NoError(t, err)
-		assert.Equal(t, "ok", textOf(t, result))
+		require.Equal(t, "ok", textOf(t, result))
 	})
 }
 

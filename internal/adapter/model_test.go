@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -48,16 +47,16 @@ func TestModelSpend(t *testing.T) {
 				adapter.ModelRequest{Bytes: 50, Parts: 3, MaxOutput: 400})
 			require.NoError(t, err)
 			_, admitted := used(wd)
-			assert.EqualValues(t, 1024+3*16+50+400, admitted)
+			require.EqualValues(t, 1024+3*16+50+400, admitted)
 			if c.answered {
 				call.Alive()
 			}
 			call.End(c.usage)
 			call.End(adapter.Usage{Input: 1 << 40}) // only the first counts
 			now, admitted := used(wd)
-			assert.Equal(t, c.used, now)
-			assert.Zero(t, admitted)
-			assert.Equal(t, c.errors, wd.Usage()[1].Used)
+			require.Equal(t, c.used, now)
+			require.Zero(t, admitted)
+			require.Equal(t, c.errors, wd.Usage()[1].Used)
 		})
 	}
 }
@@ -98,17 +97,17 @@ func TestModelReserve(t *testing.T) {
 	g := adapter.New(adapter.Config{MaxOutput: 600})
 	call, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
 	require.NoError(t, err)
-	assert.Empty(t, messages)
+	require.Empty(t, messages)
 	call.End(adapter.Usage{Input: 1, Output: 600})
 	call, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
 	require.NoError(t, err)
 	require.Len(t, messages, 1)
-	assert.Contains(t, messages[0], "Call no more tools")
+	require.Contains(t, messages[0], "Call no more tools")
 	call.End(adapter.Usage{Input: 1, Output: 600})
 	_, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
 	var refused *watchdog.Refused
 	require.ErrorAs(t, err, &refused)
-	assert.Empty(t, messages)
+	require.Empty(t, messages)
 	<-wd.Context().Done()
 }
 
@@ -128,11 +127,11 @@ func TestModelAgain(t *testing.T) {
 		for range 2 {
 			_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{Again: asked})
 			require.NoError(t, err)
-			assert.Equal(t, []string{adapter.Text(*asked)}, messages)
+			require.Equal(t, []string{adapter.Text(*asked)}, messages)
 		}
 		_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
 		require.NoError(t, err)
-		assert.Empty(t, messages)
+		require.Empty(t, messages)
 	})
 }
 
@@ -148,23 +147,23 @@ func TestModelRefusedAgain(t *testing.T) {
 	_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
 	var refused *watchdog.Refused
 	require.ErrorAs(t, err, &refused)
-	assert.Len(t, messages, 1)
-	assert.NoError(t, wd.Context().Err(), "the ladder has one more rung")
+	require.Len(t, messages, 1)
+	require.NoError(t, wd.Context().Err(), "the ladder has one more rung")
 }
 
 func TestModelCost(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "EUR"}}})
 	g := adapter.New(adapter.Config{Cost: func(model string, a watchdog.Amount) watchdog.Money {
-		assert.Equal(t, "m-1", model)
+		require.Equal(t, "m-1", model)
 		return watchdog.Money{Micros: a.InputTokens + 10*a.OutputTokens, Currency: "EUR"}
 	}})
 	call, _, err := g.Model(wd.Context(), adapter.ModelRequest{Model: "m-1", MaxOutput: 100})
 	require.NoError(t, err)
 	_, admitted := used(wd)
-	assert.EqualValues(t, 1024+1000, admitted)
+	require.EqualValues(t, 1024+1000, admitted)
 	call.End(adapter.Usage{Input: 10, Output: 5})
 	now, _ := used(wd)
-	assert.EqualValues(t, 60, now)
+	require.EqualValues(t, 60, now)
 }
 
 // TestModelAlive checks that each piece of an answer is a sign of life, and nothing else keeps a call alive.
@@ -180,9 +179,9 @@ func TestModelAlive(t *testing.T) {
 		}
 		time.Sleep(time.Minute + 1)
 		synctest.Wait()
-		assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
 		_, _, err = adapter.New(adapter.Config{}).Model(wd.Context(), adapter.ModelRequest{})
-		assert.ErrorIs(t, err, watchdog.IdleExceeded)
+		require.ErrorIs(t, err, watchdog.IdleExceeded)
 	})
 }
 
@@ -201,7 +200,7 @@ func TestEndedBefore(t *testing.T) {
 				require.Error(t, err)
 				_, ended, err := use(ctx, g, func(context.Context) (string, error) { panic("the call was made") })
 				require.Error(t, err)
-				assert.Nil(t, ended)
+				require.Nil(t, ended)
 			}
 		})
 	}
@@ -210,7 +209,7 @@ func TestEndedBefore(t *testing.T) {
 func TestModelWithoutRun(t *testing.T) {
 	call, messages, err := adapter.New(adapter.Config{}).Model(t.Context(), adapter.ModelRequest{})
 	require.NoError(t, err)
-	assert.Empty(t, messages)
+	require.Empty(t, messages)
 	call.Alive()
 	call.End(adapter.Usage{})
 }
@@ -230,15 +229,15 @@ func TestMessages(t *testing.T) {
 		call, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
 		require.NoError(t, err)
 		require.Len(t, messages, 3)
-		assert.Contains(t, messages[0], "Do it again")
-		assert.Contains(t, messages[1], "try another way")
-		assert.Contains(t, messages[2], "Call no more tools")
+		require.Contains(t, messages[0], "Do it again")
+		require.Contains(t, messages[1], "try another way")
+		require.Contains(t, messages[2], "Call no more tools")
 		for _, m := range messages {
-			assert.Contains(t, m, "watchdog_", "each names its limit")
+			require.Contains(t, m, "watchdog_", "each names its limit")
 		}
 		call.End(adapter.Usage{})
 		_, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
 		require.NoError(t, err)
-		assert.Empty(t, messages)
+		require.Empty(t, messages)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/contract"
@@ -38,14 +37,14 @@ func TestCheck(t *testing.T) {
 		err := contract.Check(t.Context(), ruleOf(func(*contract.Env[*store]) { contract.Fail(broken) }), s)
 		require.ErrorIs(t, err, broken)
 		require.ErrorIs(t, err, errClose)
-		assert.True(t, s.closed)
+		require.True(t, s.closed)
 	})
 	t.Run("does not close a store whose call hangs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, release := &store{}, make(chan struct{})
 			err := contract.Check(t.Context(), ruleOf(func(*contract.Env[*store]) { <-release }), s)
 			require.ErrorContains(t, err, "a call did not return within 1m0s")
-			assert.False(t, s.closed)
+			require.False(t, s.closed)
 			close(release)
 		})
 	})
@@ -67,7 +66,7 @@ func TestTest(t *testing.T) {
 			e.WithDoneContexts("write", func(done *contract.Env[io.Closer]) { contract.Optional[io.Writer](done) })
 		}},
 	}
-	assert.Equal(t, []string{"kept", "broken", "optional", "optional calls that must fail"}, contract.Names(rules))
+	require.Equal(t, []string{"kept", "broken", "optional", "optional calls that must fail"}, contract.Names(rules))
 	var broken []string
 	err := contract.Test(rules, func() (io.Closer, error) { return io.NopCloser(nil), nil },
 		func(name, why string, err error) error {
@@ -75,7 +74,7 @@ func TestTest(t *testing.T) {
 			return err
 		})
 	require.ErrorIs(t, err, flaw)
-	assert.Equal(t, []string{"broken", "it matters"}, broken, "what cannot be checked is not broken")
+	require.Equal(t, []string{"broken", "it matters"}, broken, "what cannot be checked is not broken")
 	require.ErrorIs(t, contract.Test(rules, func() (io.Closer, error) { return nil, errOpen }, nil), errOpen)
 }
 
@@ -87,11 +86,11 @@ func TestWhile(t *testing.T) {
 		<-ctx.Done()
 		return cause
 	}, func() { checked = true })
-	assert.True(t, checked)
+	require.True(t, checked)
 	require.ErrorIs(t, ending, cause)
 	err := contract.Catch(func() { e.While(func(context.Context, func()) error { return cause }, nil) })
 	require.ErrorIs(t, err, cause)
-	assert.ErrorContains(t, err, "it ended before it was ready")
+	require.ErrorContains(t, err, "it ended before it was ready")
 }
 
 func TestCatch(t *testing.T) {
@@ -102,13 +101,13 @@ func TestCatch(t *testing.T) {
 			went = true
 		})
 		require.ErrorIs(t, err, flaw)
-		assert.False(t, went)
+		require.False(t, went)
 	})
 	t.Run("returns nil for a check that comes to its end", func(t *testing.T) {
 		require.NoError(t, contract.Catch(func() {}))
 	})
 	t.Run("does not recover from another panic", func(t *testing.T) {
-		assert.PanicsWithValue(t, "a bug", func() { _ = contract.Catch(func() { panic("a bug") }) })
+		require.PanicsWithValue(t, "a bug", func() { _ = contract.Catch(func() { panic("a bug") }) })
 	})
 }
 
@@ -135,6 +134,6 @@ func TestSameJSON(t *testing.T) {
 		{"", "{}", false},
 		{"{", "{ ", false},
 	} {
-		assert.Equal(t, c.want, contract.SameJSON(json.RawMessage(c.a), json.RawMessage(c.b)), "%s and %s", c.a, c.b)
+		require.Equal(t, c.want, contract.SameJSON(json.RawMessage(c.a), json.RawMessage(c.b)), "%s and %s", c.a, c.b)
 	}
 }

@@ -40,7 +40,9 @@ func (h *Heap[T]) Set(d *Due[T], at time.Duration) {
 			h.all = h.one[:0]
 		}
 		h.all = append(h.all, d)
-		d.place = len(h.all)
+		if d.place = len(h.all); d.place > len(h.one) {
+			h.one[0] = nil // all has moved, and what has been removed must not be kept
+		}
 	}
 	d.at = at
 	h.fix(d.place - 1)

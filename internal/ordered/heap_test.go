@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,16 +38,11 @@ func TestHeap(t *testing.T) {
 				heap.Remove(&items[i])
 				delete(at, i)
 			case 1:
-				took := heap.Take(then)
-				if all := inOrder(); len(all) == 0 || at[all[0]] > then {
-					require.Nil(t, took, "seed %d", seed)
-				} else {
-					require.Equal(t, all[0], took.Of, "seed %d", seed)
-					delete(at, all[0])
-				}
+				requireTakes(t, &heap, inOrder(), at, then)
 			case 2:
-				require.Equal(t, !set || then < before, heap.Within(&items[i], then), "seed %d", seed)
-				if !set || then < before {
+				news := !set || then < before
+				require.Equal(t, news, heap.Within(&items[i], then), "seed %d", seed)
+				if news {
 					at[i] = then
 				}
 			default:
@@ -55,6 +52,18 @@ func TestHeap(t *testing.T) {
 			requireFirst(t, &heap, inOrder(), at)
 		}
 	}
+}
+
+// requireTakes takes what is due by now, of the heap and of what it must have.
+func requireTakes(t *testing.T, heap *ordered.Heap[int], all []int, at map[int]time.Duration, now time.Duration) {
+	t.Helper()
+	took := heap.Take(now)
+	if len(all) == 0 || at[all[0]] > now {
+		require.Nil(t, took)
+		return
+	}
+	require.Equal(t, all[0], took.Of)
+	delete(at, took.Of)
 }
 
 // requireFirst checks that the heap has these and nothing else, the first at its top.
@@ -68,6 +77,27 @@ func requireFirst(t *testing.T, heap *ordered.Heap[int], all []int, at map[int]t
 	require.Equal(t, first, heap.First())
 	require.Len(t, heap.All(), len(all))
 	require.Equal(t, len(all), heap.Kept())
+}
+
+// TestHeapForgets protects the memory of what has been removed, wherever it stood.
+func TestHeapForgets(t *testing.T) {
+	var heap ordered.Heap[int]
+	gone := make([]weak.Pointer[due], 3)
+	func() {
+		items := []*due{{Of: 1}, {Of: 2}, {Of: 3}}
+		for i, item := range items {
+			gone[i] = weak.Make(item)
+			heap.Set(item, time.Duration(i))
+		}
+		for _, item := range items {
+			heap.Remove(item)
+		}
+	}()
+	runtime.GC()
+	for i, item := range gone {
+		require.Nil(t, item.Value(), "item %d", i)
+	}
+	runtime.KeepAlive(&heap)
 }
 
 // TestHeapCost checks that setting and removing move no more than the way from the top to the bottom.

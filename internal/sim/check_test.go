@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
@@ -449,5 +449,5 @@ func TestSameSeed(t *testing.T) {
 			others = append(others, seed)
 		}
 	}
-	assert.LessOrEqual(t, len(others), 1, "seeds with two runs: %d", others)
+	require.LessOrEqual(t, len(others), 1, "seeds with two runs: %d", others)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
@@ -57,7 +57,7 @@ func TestTableProblems(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, storeflow.TableProblems(test.columns, test.indexes))
+			require.Equal(t, test.want, storeflow.TableProblems(test.columns, test.indexes))
 		})
 	}
 }
@@ -70,11 +70,11 @@ func TestMissingIndexes(t *testing.T) {
 		return names
 	}
 	both := []string{"watchdog_events_aggregate", "watchdog_events_type"}
-	assert.Equal(t, both, names())
-	assert.Equal(t, both, names(storeflow.EventIndex{Columns: []string{"aggregate_type", "aggregate_id"}}),
+	require.Equal(t, both, names())
+	require.Equal(t, both, names(storeflow.EventIndex{Columns: []string{"aggregate_type", "aggregate_id"}}),
 		"one column is missing")
-	assert.Equal(t, both, names(storeflow.EventIndex{Columns: []string{"", "event_type"}}), "it begins with an expression")
-	assert.Equal(t, both[:1], names(storeflow.EventIndex{Columns: []string{"event_type", "timestamp"}}),
+	require.Equal(t, both, names(storeflow.EventIndex{Columns: []string{"", "event_type"}}), "it begins with an expression")
+	require.Equal(t, both[:1], names(storeflow.EventIndex{Columns: []string{"event_type", "timestamp"}}),
 		"it has one column more")
-	assert.Equal(t, both[1:], names(storeflow.EventIndex{Columns: []string{"aggregate_type", "aggregate_id", "timestamp"}}))
+	require.Equal(t, both[1:], names(storeflow.EventIndex{Columns: []string{"aggregate_type", "aggregate_id", "timestamp"}}))
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -16,13 +15,13 @@ func TestPlace(t *testing.T) {
 		for _, p := range []storerows.Place{{}, {Due: -1, RunID: "a b"}, {Due: 1 << 60, RunID: " "}, {Due: 5}} {
 			got, err := storerows.ParsePlace(p.String())
 			require.NoError(t, err)
-			assert.Equal(t, p, got)
+			require.Equal(t, p, got)
 		}
 	})
 	t.Run("without a text is before all others", func(t *testing.T) {
 		first, err := storerows.ParsePlace("")
 		require.NoError(t, err)
-		assert.Negative(t, first.Compare(storerows.Place{Due: -1 << 62}))
+		require.Negative(t, first.Compare(storerows.Place{Due: -1 << 62}))
 	})
 	t.Run("in another form is an error", func(t *testing.T) {
 		for _, text := range []string{"12", " run", "x run", "run 12", "99999999999999999999 run"} {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -46,11 +45,11 @@ func TestOfReal(t *testing.T) {
 		w.Note("tool: grep")
 		time.Sleep(10*time.Minute + time.Second)
 		s := tell()
-		assert.Equal(t, story.Unknown, s.State)
+		require.Equal(t, story.Unknown, s.State)
 		require.Len(t, s.Asked, 1, "its decision is not told besides")
-		assert.Equal(t, "asked for RETRY: idle, 10m of 10m", s.Asked[0].String())
+		require.Equal(t, "asked for RETRY: idle, 10m of 10m", s.Asked[0].String())
 		w.Progress()
-		assert.True(t, tell().Asked[0].Void)
+		require.True(t, tell().Asked[0].Void)
 		for range 9 {
 			time.Sleep(5 * time.Minute)
 			w.Progress()
@@ -59,24 +58,24 @@ func TestOfReal(t *testing.T) {
 		s = tell()
 		stop := w.Stop()
 		require.NotNil(t, stop)
-		assert.Equal(t, story.Stopped, s.State)
-		assert.Equal(t, began, s.StartedAt)
-		assert.Equal(t, stop.Code, s.End.Code)
-		assert.Equal(t, story.Span(stop.Elapsed), s.End.Used)
-		assert.Equal(t, "tool: grep", s.Noted)
-		assert.Equal(t, story.Span(30*time.Minute), s.Paused)
+		require.Equal(t, story.Stopped, s.State)
+		require.Equal(t, began, s.StartedAt)
+		require.Equal(t, stop.Code, s.End.Code)
+		require.Equal(t, story.Span(stop.Elapsed), s.End.Used)
+		require.Equal(t, "tool: grep", s.Noted)
+		require.Equal(t, story.Span(30*time.Minute), s.Paused)
 		require.Len(t, s.Holds, 1)
-		assert.Equal(t, `"approval" stopped the wall clock for 30m (at most 2h)`, s.Holds[0].String())
-		assert.Equal(t, "wall clock 1h30m (with 30m more)", s.Allowed[0].String())
+		require.Equal(t, `"approval" stopped the wall clock for 30m (at most 2h)`, s.Holds[0].String())
+		require.Equal(t, "wall clock 1h30m (with 30m more)", s.Allowed[0].String())
 		require.NoError(t, w.Close())
 		w, err = watchdog.Resume(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{Store: store})
 		require.NoError(t, err)
 		require.NoError(t, w.Complete())
 		s = tell()
-		assert.Equal(t, story.Complete, s.State)
+		require.Equal(t, story.Complete, s.State)
 		require.Len(t, s.Before, 1)
-		assert.Equal(t, stop.Code, s.Before[0].Code)
-		assert.Empty(t, s.Asked, "what was asked in the window before is not told")
+		require.Equal(t, stop.Code, s.Before[0].Code)
+		require.Empty(t, s.Asked, "what was asked in the window before is not told")
 		require.NoError(t, w.Close())
 	})
 }
@@ -109,13 +108,13 @@ func TestLayersOfBefore(t *testing.T) {
 		require.NoError(t, w.Close())
 		w, err = watchdog.Resume(t.Context(), run, cfg)
 		require.NoError(t, err)
-		assert.Empty(t, layers())
+		require.Empty(t, layers())
 		time.Sleep(time.Minute)
 		again, err := w.Layer("build", watchdog.Budget{WallClock: time.Minute})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
 		require.Error(t, again.Context().Err())
-		assert.Len(t, layers(), 1)
+		require.Len(t, layers(), 1)
 		require.NoError(t, w.Close())
 	})
 }
@@ -154,7 +153,7 @@ func TestLarge(t *testing.T) {
 			began := time.Now()
 			told := story.Of(s.record(nil), told)
 			require.Len(t, told.Stretches(), c.n+1, "a window, with a grace for each")
-			assert.Less(t, time.Since(began), time.Minute)
+			require.Less(t, time.Since(began), time.Minute)
 			require.Len(t, told.Asked, c.n)
 		})
 	}
@@ -168,7 +167,7 @@ func TestDocumented(t *testing.T) {
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	for name := range fieldsOf(reflect.TypeFor[story.Story](), map[string]bool{}) {
-		assert.Contains(t, section, "`"+name+"`")
+		require.Contains(t, section, "`"+name+"`")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -27,9 +26,9 @@ func TestNextLine(t *testing.T) {
 	for runID, want := range commands {
 		s := script{run: runID}
 		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
-		assert.Equal(t, "watchdog resume "+want, story.Of(s.record(nil), told).Next.Line())
+		require.Equal(t, "watchdog resume "+want, story.Of(s.record(nil), told).Next.Line())
 	}
-	assert.Empty(t, story.Next{}.Line())
+	require.Empty(t, story.Next{}.Line())
 }
 
 // TestShellQuote has shells read what is quoted. Fish cannot read escapes.
@@ -51,7 +50,7 @@ func TestShellQuote(t *testing.T) {
 		read.Env = []string{"LC_ALL=C.UTF-8", "HOME=" + t.TempDir()}
 		out, err := read.Output()
 		require.NoError(t, err, name)
-		assert.Equal(t, want, string(out), name)
+		require.Equal(t, want, string(out), name)
 	}
 }
 
@@ -84,12 +83,12 @@ func TestOfArtifact(t *testing.T) {
 		golden(t, "artifact_"+name, s)
 		left[name] = s.Command.Left
 	}
-	assert.Equal(t, map[string]story.Left{
+	require.Equal(t, map[string]story.Left{
 		"command": story.LeftNothing, "finished": story.LeftNothing, "unfinished": story.LeftUnknown,
 		"ignored": story.LeftRunning, "survivors": story.LeftAlive,
 	}, left)
 	_, err = story.OfArtifact([]byte(`{"schema":"watchdog.stall.event/v9"}`), told)
-	assert.EqualError(t, err, `its schema is "watchdog.stall.event/v9", and this version reads "watchdog.stall.event/v1"`)
+	require.EqualError(t, err, `its schema is "watchdog.stall.event/v9", and this version reads "watchdog.stall.event/v1"`)
 	_, err = story.OfArtifact([]byte(`no`), told)
-	assert.ErrorContains(t, err, "it is not the JSON of a stalled command")
+	require.ErrorContains(t, err, "it is not the JSON of a stalled command")
 }

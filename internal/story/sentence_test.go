@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -31,7 +30,7 @@ func TestSentence(t *testing.T) {
 		var e watchdog.Event
 		require.NoError(t, json.Unmarshal(text, &e))
 		said := story.Sentence(e)
-		assert.NotContains(t, said, "runtime.watchdog", "%s is not told as one of another writer", file)
+		require.NotContains(t, said, "runtime.watchdog", "%s is not told as one of another writer", file)
 		fmt.Fprintf(&got, "%-22s %s\n", strings.TrimSuffix(filepath.Base(file), ".json"), said)
 	}
 	for _, e := range stories["foreign"]().Events {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -393,7 +392,7 @@ func TestCheckpoints(t *testing.T) {
 				Timestamp: start.Add(window),
 			})
 		}
-		assert.Equal(t, story.Of(without, told), story.Of(with, told), name)
+		require.Equal(t, story.Of(without, told), story.Of(with, told), name)
 	}
 }
 
@@ -404,9 +403,9 @@ func TestCodes(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, record.Reason(string(code)), time.Minute, time.Minute))
 		told := story.Of(s.record(nil), told)
-		assert.Equal(t, story.Stopped, told.State)
-		assert.Equal(t, code, told.End.Code)
-		assert.NotEmpty(t, story.Meaning(code), code)
+		require.Equal(t, story.Stopped, told.State)
+		require.Equal(t, code, told.End.Code)
+		require.NotEmpty(t, story.Meaning(code), code)
 		limit := record.LimitOfCode(string(code))
 		if limit == nil || code == watchdog.WallClockExceeded || code == watchdog.TokensExceeded {
 			all = append(all, told)
@@ -431,7 +430,7 @@ func TestStale(t *testing.T) {
 	t.Run("a row that says active does not hide the end", func(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
-		assert.Equal(t, story.Stopped, story.Of(s.record(row("s-1", session.Active, nil)), told).State)
+		require.Equal(t, story.Stopped, story.Of(s.record(row("s-1", session.Active, nil)), told).State)
 	})
 	t.Run("an end is not that of the window that the host opened after it", func(t *testing.T) {
 		s := script{run: "s-1"}
@@ -439,34 +438,34 @@ func TestStale(t *testing.T) {
 		r := row("s-1", session.Active, nil)
 		r.StartedAt = start.Add(time.Hour)
 		got := story.Of(s.record(r), told)
-		assert.Equal(t, story.Running, got.State)
-		assert.Equal(t, r.StartedAt, got.StartedAt)
+		require.Equal(t, story.Running, got.State)
+		require.Equal(t, r.StartedAt, got.StartedAt)
 		require.Len(t, got.Before, 1)
-		assert.Equal(t, watchdog.IdleExceeded, got.Before[0].Code)
-		assert.Equal(t, story.Span(23*time.Hour), got.Elapsed)
+		require.Equal(t, watchdog.IdleExceeded, got.Before[0].Code)
+		require.Equal(t, story.Span(23*time.Hour), got.Elapsed)
 	})
 	t.Run("the state of another window is not told", func(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(2*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(2 * time.Hour), PreviousStartedAt: at(0)})
 		got := story.Of(s.record(row("s-1", session.Cancelled, &session.State{WallClock: 60})), told)
-		assert.Equal(t, start.Add(2*time.Hour), got.StartedAt)
-		assert.Empty(t, got.Allowed)
+		require.Equal(t, start.Add(2*time.Hour), got.StartedAt)
+		require.Empty(t, got.Allowed)
 	})
 	t.Run("an event that is neither an end nor a resume is of the window, too", func(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(time.Hour, watchdog.EventInterrupt, record.Interrupt{Signal: "SIGTERM", SessionStartedAt: at(0)})
 		got := story.Of(s.record(nil), told)
-		assert.Equal(t, story.Interrupted, got.State)
-		assert.Equal(t, start, got.StartedAt)
-		assert.Equal(t, story.Span(time.Hour), got.Elapsed)
-		assert.Empty(t, got.Before)
+		require.Equal(t, story.Interrupted, got.State)
+		require.Equal(t, start, got.StartedAt)
+		require.Equal(t, story.Span(time.Hour), got.Elapsed)
+		require.Empty(t, got.Before)
 	})
 	t.Run("an end that does not say when was when its event was", func(t *testing.T) {
 		s := script{run: "s-1"}
 		p := cancel(0, "idle_exceeded", time.Minute, time.Minute)
 		p.FiredAt = record.Stamp{}
 		s.add(time.Hour, watchdog.EventCancel, p)
-		assert.Equal(t, start.Add(time.Hour), story.Of(s.record(nil), told).End.At)
+		require.Equal(t, start.Add(time.Hour), story.Of(s.record(nil), told).End.At)
 	})
 	t.Run("a row alone has the numbers of its stop, as far as they are certain", func(t *testing.T) {
 		state := &session.State{
@@ -499,31 +498,31 @@ func TestStale(t *testing.T) {
 		} {
 			r := row("s-1", session.Cancelled, c.state)
 			r.Reason, r.EndedAt = c.code, start.Add(time.Hour+30*time.Second) // the graces of its command are in it
-			assert.Equal(t, c.want, story.Of(story.Record{RunID: "s-1", Row: r}, told).End.Meaning)
+			require.Equal(t, c.want, story.Of(story.Record{RunID: "s-1", Row: r}, told).End.Meaning)
 		}
 	})
 	t.Run("a command that was sent a signal is ending while its process lives", func(t *testing.T) {
 		s, sent := script{run: "s-1"}, &session.State{Escalation: &session.Escalation{Signal: "SIGKILL", SentAt: start}}
 		got := story.Of(s.record(row("s-1", session.Active, sent)), told)
-		assert.Equal(t, story.Ending, got.State)
-		assert.Equal(t, "SIGKILL sent at 12:00:00 UTC, and nothing follows", story.EscalationText(got.Escalation))
+		require.Equal(t, story.Ending, got.State)
+		require.Equal(t, "SIGKILL sent at 12:00:00 UTC, and nothing follows", story.EscalationText(got.Escalation))
 		sent.Escalation.Next, sent.Escalation.NextAt = "SIGKILL", told.Add(-31*time.Second)
 		got = story.Of(s.record(row("s-1", session.Active, sent)), told)
-		assert.Equal(t, "its command should have ended by now: see whether its process still lives", got.Next.Advice)
+		require.Equal(t, "its command should have ended by now: see whether its process still lives", got.Next.Advice)
 		lost := row("s-1", session.Active, sent)
 		lost.Lease, lost.Lost = "", true
 		for state, r := range map[story.State]*session.Session{
 			story.Running: lost, story.Stopped: row("s-1", session.Cancelled, sent),
 		} {
 			got = story.Of(s.record(r), told)
-			assert.Equal(t, state, got.State)
-			assert.Nil(t, got.Escalation)
+			require.Equal(t, state, got.State)
+			require.Nil(t, got.Escalation)
 		}
 	})
 	t.Run("a run without a row may live", func(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(2*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(2 * time.Hour), PreviousStartedAt: at(0)})
-		assert.Equal(t, story.Unknown, story.Of(s.record(nil), told).State)
+		require.Equal(t, story.Unknown, story.Of(s.record(nil), told).State)
 	})
 }
 
@@ -532,7 +531,7 @@ func TestSpan(t *testing.T) {
 		0: "0s", 1500 * time.Microsecond: "1ms", 61*time.Second + 1: "1m1s", time.Hour: "1h", 4*time.Hour + time.Second: "4h0m1s",
 		90 * time.Minute: "1h30m", 10 * time.Second: "10s", 10 * time.Minute: "10m", -time.Minute: "-1m",
 	} {
-		assert.Equal(t, want, story.Span(d).String())
+		require.Equal(t, want, story.Span(d).String())
 	}
 }
 
@@ -553,14 +552,14 @@ func FuzzOf(f *testing.F) {
 			r.State, r.Parent = payload, parent
 		}
 		got := story.Of(s.record(r, story.Record{RunID: "s-1/x", Events: s.events}), told)
-		assert.NotEmpty(t, got.State)
-		assert.NotEmpty(t, got.Next.Advice)
+		require.NotEmpty(t, got.State)
+		require.NotEmpty(t, got.Next.Advice)
 		text, err := json.Marshal(got)
 		require.NoError(t, err)
 		var again story.Story
 		require.NoError(t, json.Unmarshal(text, &again))
 		for _, e := range s.events {
-			assert.NotEmpty(t, story.Sentence(e))
+			require.NotEmpty(t, story.Sentence(e))
 		}
 	})
 }

@@ -7,21 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 func TestSumOfCounts(t *testing.T) {
-	assert.EqualValues(t, 7, verdict.AddCount(3, 4))
-	assert.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless-3, 3))
-	assert.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless-3, 4))
-	assert.EqualValues(t, verdict.Endless, verdict.AddCount(4, verdict.Endless-3))
-	assert.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless, verdict.Endless))
-	assert.EqualValues(t, -1, verdict.SubCount(3, 4))
-	assert.EqualValues(t, -verdict.Endless, verdict.SubCount(0, verdict.Endless))
-	assert.EqualValues(t, verdict.Endless, verdict.SubCount(verdict.Endless, 4), "it may be the sum of more")
+	require.EqualValues(t, 7, verdict.AddCount(3, 4))
+	require.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless-3, 3))
+	require.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless-3, 4))
+	require.EqualValues(t, verdict.Endless, verdict.AddCount(4, verdict.Endless-3))
+	require.EqualValues(t, verdict.Endless, verdict.AddCount(verdict.Endless, verdict.Endless))
+	require.EqualValues(t, -1, verdict.SubCount(3, 4))
+	require.EqualValues(t, -verdict.Endless, verdict.SubCount(0, verdict.Endless))
+	require.EqualValues(t, verdict.Endless, verdict.SubCount(verdict.Endless, 4), "it may be the sum of more")
 }
 
 func TestTokensTogether(t *testing.T) {
@@ -29,7 +28,7 @@ func TestTokensTogether(t *testing.T) {
 		got := verdict.Counts{verdict.KindInput: test.in, verdict.KindOutput: test.out, verdict.KindTokens: 9, verdict.KindTurns: 1}
 		got.SumTokens()
 		want := verdict.Counts{verdict.KindInput: test.in, verdict.KindOutput: test.out, verdict.KindTokens: test.want, verdict.KindTurns: 1}
-		assert.Equal(t, want, got)
+		require.Equal(t, want, got)
 	}
 }
 
@@ -49,7 +48,7 @@ func TestFits(t *testing.T) {
 		{"more than a number holds", math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64, false},
 		{"a sum that would be negative", math.MaxInt64 - 1, math.MaxInt64 - 1, 2, false},
 	} {
-		assert.Equal(t, test.fits, verdict.Fits(test.more, test.limit, test.used), test.about)
+		require.Equal(t, test.fits, verdict.Fits(test.more, test.limit, test.used), test.about)
 	}
 }
 
@@ -69,7 +68,7 @@ func TestSliceOf(t *testing.T) {
 		{"what is needed, without a limit", 5, verdict.Endless, 1000, 5},
 		{"a share of the largest limit", 1, math.MaxInt64 - 1, 0, (math.MaxInt64 - 1) / 64},
 	} {
-		assert.Equal(t, test.want, verdict.SliceOf(test.least, test.limit, test.used), test.about)
+		require.Equal(t, test.want, verdict.SliceOf(test.least, test.limit, test.used), test.about)
 	}
 }
 
@@ -111,14 +110,14 @@ func TestPeriod(t *testing.T) {
 			now, err := time.Parse(layout, test.now)
 			require.NoError(t, err)
 			begins, ends := verdict.Period(test.name, now.In(zone))
-			assert.Equal(t, test.begins, begins.UTC().Format(layout))
-			assert.Equal(t, test.ends, ends.UTC().Format(layout))
+			require.Equal(t, test.begins, begins.UTC().Format(layout))
+			require.Equal(t, test.ends, ends.UTC().Format(layout))
 		})
 	}
 	t.Run("without a name has no end", func(t *testing.T) {
 		begins, ends := verdict.Period("", time.Now())
-		assert.Zero(t, begins)
-		assert.Zero(t, ends)
+		require.Zero(t, begins)
+		require.Zero(t, ends)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -293,10 +292,10 @@ func TestLooks(t *testing.T) {
 			var looks verdict.Looks
 			expired := false
 			for _, l := range test.looks {
-				assert.False(t, expired, "no look follows")
+				require.False(t, expired, "no look follows")
 				expired = looks.Add(promise, l)
 			}
-			assert.Equal(t, test.expired, expired)
+			require.Equal(t, test.expired, expired)
 		})
 	}
 }
@@ -307,8 +306,8 @@ func TestLooksLasted(t *testing.T) {
 		at := time.Duration(5+2*i) * time.Second
 		looks.Add(2*time.Second, verdict.Look{Began: at, Ended: at, Sure: true, Beat: 1})
 	}
-	assert.Equal(t, 5*time.Second, looks.Began())
-	assert.Equal(t, 4*time.Second, looks.Lasted())
+	require.Equal(t, 5*time.Second, looks.Began())
+	require.Equal(t, 4*time.Second, looks.Lasted())
 }
 
 func TestFleetDied(t *testing.T) {
@@ -320,13 +319,13 @@ func TestFleetDied(t *testing.T) {
 		{1, 2, true, false}, {2, 3, true, false}, {2, 6, true, false},
 		{3, 9, true, true}, {3, 10, true, false}, {34, 100, true, true}, {33, 100, true, false},
 	} {
-		assert.Equal(t, test.died, verdict.FleetDied(test.dead, test.all, test.renewed), "%+v", test)
+		require.Equal(t, test.died, verdict.FleetDied(test.dead, test.all, test.renewed), "%+v", test)
 	}
 }
 
 func TestQuiet(t *testing.T) {
-	assert.False(t, verdict.Quiet(10*time.Minute, time.Minute-1))
-	assert.True(t, verdict.Quiet(10*time.Minute, time.Minute))
-	assert.False(t, verdict.Quiet(time.Minute, 15*time.Second-1))
-	assert.True(t, verdict.Quiet(time.Minute, 15*time.Second))
+	require.False(t, verdict.Quiet(10*time.Minute, time.Minute-1))
+	require.True(t, verdict.Quiet(10*time.Minute, time.Minute))
+	require.False(t, verdict.Quiet(time.Minute, 15*time.Second-1))
+	require.True(t, verdict.Quiet(time.Minute, 15*time.Second))
 }

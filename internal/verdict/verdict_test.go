@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -296,7 +295,7 @@ func TestAllowedSilence(t *testing.T) {
 			verdict.Limits{Idle: 20, NoProgress: never, FromFirstSign: true, FirstSign: never}, 21,
 		},
 	} {
-		assert.Equal(t, c.want, verdict.AllowedSilence(&c.limits, 1), name)
+		require.Equal(t, c.want, verdict.AllowedSilence(&c.limits, 1), name)
 	}
 }
 
@@ -304,6 +303,6 @@ func TestSessionThreshold(t *testing.T) {
 	for _, c := range []struct{ own, swept, allowance, want time.Duration }{
 		{0, 5, 0, 5}, {3, 5, 0, 3}, {8, 5, 0, 8}, {0, 5, 20, 20}, {0, 5, 2, 5}, {9, 5, 20, 20}, {verdict.Never, 5, 0, verdict.Never},
 	} {
-		assert.Equal(t, c.want, verdict.SessionThreshold(c.own, c.swept, c.allowance), "%+v", c)
+		require.Equal(t, c.want, verdict.SessionThreshold(c.own, c.swept, c.allowance), "%+v", c)
 	}
 }

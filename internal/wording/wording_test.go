@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -20,7 +20,7 @@ func TestAmount(t *testing.T) {
 		{0, "EUR", "0.00 EUR"}, {1, "EUR", "0.000001 EUR"}, {169_389, "USD", "0.169389 USD"},
 		{1_234_567_500_000, "EUR", "1,234,567.50 EUR"}, {50_000, "EUR", "0.05 EUR"},
 	} {
-		assert.Equal(t, c.want, wording.Amount(c.n, c.currency))
+		require.Equal(t, c.want, wording.Amount(c.n, c.currency))
 	}
 }
 
@@ -40,7 +40,7 @@ func TestLength(t *testing.T) {
 		{7100 * time.Millisecond, time.Millisecond, "7.1 s of 1 ms"}, {1, 1, "1 ns of 1 ns"},
 		{time.Second + 1, time.Second, "1.0 s of 1 s"},
 	} {
-		assert.Equal(t, c.want, wording.Used(c.used, c.limit)+" of "+wording.Length(c.limit))
+		require.Equal(t, c.want, wording.Used(c.used, c.limit)+" of "+wording.Length(c.limit))
 	}
 }
 
@@ -56,15 +56,15 @@ func TestStop(t *testing.T) {
 		watchdog.SessionIdleTimeout: "nothing new for 2.0 s of 2 s",
 		watchdog.SessionHostLost:    "its process was found dead or cut off, and nothing new for 2.0 s of 2 s",
 	} {
-		assert.Equal(t, want, wording.Stop(record.Reason(string(code)), 2*time.Second+1, 2*time.Second, ""))
+		require.Equal(t, want, wording.Stop(record.Reason(string(code)), 2*time.Second+1, 2*time.Second, ""))
 	}
 	for _, code := range watchdog.StopReasons() {
 		reason := record.Reason(string(code))
 		meaning := wording.Meaning(reason)
-		assert.NotEmpty(t, meaning, code)
-		assert.Equal(t, meaning, wording.Stop(reason, 0, 0, ""))
+		require.NotEmpty(t, meaning, code)
+		require.Equal(t, meaning, wording.Stop(reason, 0, 0, ""))
 		if text := wording.Stop(reason, 2*time.Second, time.Second, ""); !code.Timeout() || !code.Own() {
-			assert.Equal(t, meaning+", after 2.0 s of 1 s", text)
+			require.Equal(t, meaning+", after 2.0 s of 1 s", text)
 		}
 	}
 	for want, got := range map[string]string{
@@ -76,6 +76,6 @@ func TestStop(t *testing.T) {
 		"after 2.0 s of 1 s":                               wording.Stop("of_another", 2*time.Second, time.Second, ""),
 		"":                                                 wording.Stop("of_another", 0, 0, ""),
 	} {
-		assert.Equal(t, want, got)
+		require.Equal(t, want, got)
 	}
 }

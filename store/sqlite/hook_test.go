@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -39,7 +38,7 @@ func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
 	s, err := cfg.New(tb.Context(), db)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
-		assert.NoError(tb, s.Close())
+		require.NoError(tb, s.Close())
 	})
 	return s
 }

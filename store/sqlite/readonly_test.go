@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -21,7 +20,7 @@ func openReadOnly(tb testing.TB, file string) *sqlite.Store {
 	tb.Helper()
 	s, err := sqlite.OpenReadOnly(tb.Context(), file)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	return s
 }
 

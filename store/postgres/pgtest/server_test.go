@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -43,7 +42,7 @@ func TestServer(t *testing.T) {
 		for setting, want := range map[string]string{"max_connections": "7", "fsync": "off", "listen_addresses": ""} {
 			got, err := queryOne(t, dsn, "SHOW "+setting)
 			require.NoError(t, err)
-			assert.Equal(t, want, got, setting)
+			require.Equal(t, want, got, setting)
 		}
 	})
 	t.Run("has the given environment", func(t *testing.T) {
@@ -51,13 +50,13 @@ func TestServer(t *testing.T) {
 		require.NoError(t, change(t.Context(), dsn, copied))
 		got, err := queryOne(t, dsn, "SELECT word FROM words")
 		require.NoError(t, err)
-		assert.Equal(t, "given", got)
+		require.Equal(t, "given", got)
 	})
 	t.Run("gives each test a database of its own", func(t *testing.T) {
-		assert.NotEqual(t, name, s.Database(t))
+		require.NotEqual(t, name, s.Database(t))
 		got, err := queryOne(t, dsn, "SELECT current_database()")
 		require.NoError(t, err)
-		assert.Equal(t, name, got)
+		require.Equal(t, name, got)
 	})
 	testPooler(t, s, name)
 	for how, stop := range map[string]func(){
@@ -67,19 +66,19 @@ func TestServer(t *testing.T) {
 	} {
 		t.Run("that is "+how+" has no process left, and keeps its data when it starts again", func(t *testing.T) {
 			stop()
-			assert.Empty(t, s.Processes())
+			require.Empty(t, s.Processes())
 			_, err := queryOne(t, dsn, "SELECT 'there'")
 			require.Error(t, err)
 			stop()
 			require.NoError(t, s.Restart())
 			got, err := queryOne(t, dsn, "SELECT 'there'")
 			require.NoError(t, err)
-			assert.Equal(t, "there", got)
+			require.Equal(t, "there", got)
 		})
 	}
 	require.NoError(t, s.Close())
-	assert.Empty(t, s.Processes())
-	assert.NoDirExists(t, s.Folder())
+	require.Empty(t, s.Processes())
+	require.NoDirExists(t, s.Folder())
 	require.NoError(t, s.Close())
 }
 
@@ -88,7 +87,7 @@ func TestShared(t *testing.T) {
 	t.Parallel()
 	var shared, unused pgtest.Shared
 	one, other := shared.DSN(t), shared.DSN(t)
-	assert.NotEqual(t, one, other)
+	require.NotEqual(t, one, other)
 	for _, dsn := range []string{one, other} {
 		_, err := queryOne(t, dsn, "SELECT 'it answers'")
 		require.NoError(t, err)
@@ -119,7 +118,7 @@ func testPooler(t *testing.T, s *pgtest.Server, name string) {
 			defer conn.Close(context.WithoutCancel(t.Context()))
 			var pid uint32
 			require.NoError(t, conn.QueryRow(t.Context(), "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid))
-			assert.NotEqual(t, pid, conn.PgConn().PID(), "the connection leads to the server itself")
+			require.NotEqual(t, pid, conn.PgConn().PID(), "the connection leads to the server itself")
 		})
 	}
 }
@@ -154,18 +153,18 @@ func testStandby(t *testing.T, synchronous bool) {
 
 	got, err := queryOne(t, standby.DSN(database), "SELECT string_agg(n::text, ' ') FROM numbers")
 	require.NoError(t, err, "the standby answers reads")
-	assert.Equal(t, "1", got)
+	require.Equal(t, "1", got)
 	require.ErrorContains(t, change(ctx, standby.DSN(database), "INSERT INTO numbers VALUES (0)"), "read-only")
 	require.NoError(t, change(ctx, both, "INSERT INTO numbers VALUES (2)"), "the client finds the primary")
 	state, err := queryOne(t, primary.DSN(database), "SELECT string_agg(sync_state, ' ') FROM pg_stat_replication")
 	require.NoError(t, err)
-	assert.Equal(t, map[bool]string{true: "sync", false: "async"}[synchronous], state)
+	require.Equal(t, map[bool]string{true: "sync", false: "async"}[synchronous], state)
 
 	require.NoError(t, standby.Disconnect(ctx))
 	limited, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	err = change(limited, both, "INSERT INTO numbers VALUES (3)")
 	cancel()
-	assert.Equal(t, synchronous, err != nil, "a commit waits for a synchronous standby")
+	require.Equal(t, synchronous, err != nil, "a commit waits for a synchronous standby")
 	require.NoError(t, standby.Reconnect(ctx))
 	require.NoError(t, change(ctx, both, "INSERT INTO numbers VALUES (4)"))
 	if synchronous { // each commit is in the standby's log, and all before it
@@ -180,8 +179,8 @@ func testStandby(t *testing.T, synchronous bool) {
 	require.NoError(t, change(ctx, both, "INSERT INTO numbers VALUES (7)"), "the client finds the new primary")
 	got, err = queryOne(t, both, "SELECT string_agg(n::text, ' ' ORDER BY n) FROM numbers")
 	require.NoError(t, err)
-	assert.Equal(t, "1 2 3 4 7", got, "what was committed while it was disconnected is lost")
-	assert.NotEqual(t, database, standby.Database(t))
+	require.Equal(t, "1 2 3 4 7", got, "what was committed while it was disconnected is lost")
+	require.NotEqual(t, database, standby.Database(t))
 
 	third := pgtest.StartStandby(t, standby.Server, pgtest.StandbyOptions{Synchronous: synchronous})
 	require.NoError(t, change(ctx, both, "INSERT INTO numbers VALUES (8)"), "a standby can have one of its own")
@@ -189,7 +188,7 @@ func testStandby(t *testing.T, synchronous bool) {
 	require.NoError(t, change(ctx, both, "INSERT INTO numbers VALUES (9)"), "and finds it again after a restart")
 	for _, s := range []*pgtest.Server{third.Server, standby.Server, primary} {
 		require.NoError(t, s.Close())
-		assert.Empty(t, s.Processes())
-		assert.NoDirExists(t, s.Folder())
+		require.Empty(t, s.Processes())
+		require.NoDirExists(t, s.Folder())
 	}
 }
