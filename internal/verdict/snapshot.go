@@ -229,8 +229,10 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	case SignalHold:
 		s.Signs.Open(signal.hold(), signal.limits(), signal.At)
 		s.Signs.Holds.setRung(signal.hold(), Rung{Attempts: signal.Rung, At: signal.At})
-	case SignalHeld:
+	case SignalHeld: // another process opened it, maybe by a clock that is ahead: that is no life of this one
+		changed := s.Signs.HoldsChanged
 		s.Signs.Open(signal.hold(), signal.limits(), signal.From)
+		s.Signs.HoldsChanged = changed
 		s.Signs.Holds.setRung(signal.hold(), limits.Ladders.heldOn(signal.Rung, signal.From))
 	case SignalTakeOver:
 		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
