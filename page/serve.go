@@ -127,20 +127,20 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 
 // view returns the page that a query names, with the name of its template.
 func (p *Page) view(ctx context.Context, query url.Values) (name string, view any, err error) {
-	view, err = asked(ctx, func(ctx context.Context) (any, error) {
-		switch {
-		case query.Has("run"):
-			name = "run"
+	var ask func(ctx context.Context) (any, error) // it may go on when nobody waits for it any more
+	switch {
+	case query.Has("run"):
+		name, ask = "run", func(ctx context.Context) (any, error) {
 			return p.viewRun(ctx, query.Get("run"), query.Get("layers"))
-		case query.Get("view") == "sweeper":
-			name = "sweeper"
-			return p.viewSweeper(ctx)
-		case query.Has("view"):
-			return nil, &httpError{http.StatusNotFound, "There is no such page."}
 		}
-		name = "list"
-		return p.viewList(ctx, query)
-	})
+	case query.Get("view") == "sweeper":
+		name, ask = "sweeper", func(ctx context.Context) (any, error) { return p.viewSweeper(ctx) }
+	case query.Has("view"):
+		return "", nil, &httpError{http.StatusNotFound, "There is no such page."}
+	default:
+		name, ask = "list", func(ctx context.Context) (any, error) { return p.viewList(ctx, query) }
+	}
+	view, err = asked(ctx, ask)
 	return name, view, err
 }
 
