@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -221,15 +222,17 @@ func endOf(id string) watchdog.Event {
 
 func otherVersions(p place) {
 	p.exec("CREATE TABLE watchdog_schema (version integer PRIMARY KEY, oldest_reader integer)",
-		"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
+		"INSERT INTO watchdog_schema VALUES (1, 1), (7, 3)")
+	p.refuses(storeflow.ErrUnreleasedSchema, "7")
+	p.exec("INSERT INTO watchdog_schema VALUES (99, 99)")
 	p.refuses(sqlite.ErrNewerSchema, "99")
 	p.exec("DROP TABLE watchdog_schema")
 	p.made().exec("ALTER TABLE watchdog_sessions ADD COLUMN newer text", "INSERT INTO watchdog_schema VALUES (98, 1), (99, 1)")
 	before := p.query(p.schema)
 	p.attach(p.open(false), "run-1", "")
 	require.Equal(p, before, p.query(p.schema))
-	require.Equal(p, []string{"1", "98", "99"}, p.query("SELECT version FROM watchdog_schema ORDER BY version"))
-	for _, oldest := range []string{"2", "97"} {
+	require.Equal(p, []string{"8", "98", "99"}, p.query("SELECT version FROM watchdog_schema ORDER BY version"))
+	for _, oldest := range []string{"9", "97"} {
 		p.exec("UPDATE watchdog_schema SET oldest_reader = " + oldest + " WHERE version = 99")
 		p.refuses(sqlite.ErrNewerSchema)
 	}

@@ -11,6 +11,9 @@ import (
 var (
 	// ErrClosed is the ErrClosed of each store.
 	ErrClosed = errors.New("the event store is closed")
+	// ErrUnreleasedSchema is the error of a database that was made before the first release.
+	ErrUnreleasedSchema = errors.New("the database was made before the first release of this program, " +
+		"which cannot use it: move it away, and a new one is made")
 	// ErrNewerSchema is the ErrNewerSchema of each store.
 	ErrNewerSchema = errors.New(
 		"the database was written by a newer version of this program, and this one does not know its schema: " +

@@ -8,9 +8,12 @@ import (
 
 // Newest is the version of the schema, and OldestReader that of the oldest program that can use it.
 const (
-	Newest       = 1
-	OldestReader = 1
+	Newest       = 8
+	OldestReader = 8
 )
+
+// first is the version of the first release. Who tried the library before it may have a database of one below.
+const first = 8
 
 // A Schema is the tables of a store. Each statement allows being run again, because a table that the host has dropped
 // is created again.
@@ -222,7 +225,10 @@ func (s *Schema) version(d Database) (version int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if version > Newest && oldest > Newest {
+	switch {
+	case version > 0 && version < first:
+		err = fmt.Errorf("%w (its version is %d)", ErrUnreleasedSchema, version)
+	case version > Newest && oldest > Newest:
 		err = fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, Newest)
 	}
 	return version, err

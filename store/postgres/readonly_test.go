@@ -178,7 +178,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 		require.Empty(t, read(t, s))
 		_, err := s.List(t.Context(), session.ListQuery{Limit: 1})
 		require.ErrorContains(t, err, "the schema is older than this program: open the database once with a program that writes")
-		require.Equal(t, []string{"1"}, texts(t, pool, "SELECT version::text FROM watchdog_schema"))
+		require.Equal(t, []string{"8"}, texts(t, pool, "SELECT version::text FROM watchdog_schema"))
 	})
 }
 

@@ -37,7 +37,7 @@ func TestNewSchema(t *testing.T) {
 	require.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	require.Equal(t, []string{"1 1"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
+	require.Equal(t, []string{"8 8"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
 }
 
 func TestSchemas(t *testing.T) {
@@ -87,7 +87,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			inSchema := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			require.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), inSchema))
+			require.Equal(t, []string{"8"}, texts(t, hostPool(t, dsn), inSchema))
 		})
 	}
 }

@@ -240,7 +240,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 		together(t, children)
 		require.Len(t, read(t, openAt(t, file)), processes)
 		db := openPlain(t, file)
-		require.Equal(t, []string{"1"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
+		require.Equal(t, []string{"8"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
 		require.Equal(t, ownIndexes, indexes(t, db))
 	}
 }

@@ -27,7 +27,7 @@ func TestNewSchema(t *testing.T) {
 	}
 	require.Equal(t, want, columns)
 	require.Equal(t, ownIndexes, indexes(t, db))
-	require.Equal(t, []string{"1", "1"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+	require.Equal(t, []string{"8", "8"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
 	require.Equal(t, "wal", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
