@@ -135,3 +135,13 @@ func TestHoldsIdle(t *testing.T) {
 		require.Equal(t, verdict.Idle, verdict.Judge(limits, seen, 12).Limit)
 	})
 }
+
+// TestHoldAhead checks that a hold which another process opened by a clock that is ahead is no life of this one.
+func TestHoldAhead(t *testing.T) {
+	limits, seen := verdict.Limits{}, verdict.Snapshot{Attached: time.Minute, Signs: &verdict.Signs{}}
+	seen.Take(&limits, verdict.Signal{
+		Kind: verdict.SignalHeld, At: time.Minute, Key: "tool", From: time.Hour, Length: verdict.Never,
+	})
+	require.True(t, seen.Signs.Close(verdict.HoldID{Key: "tool"}, 2*time.Minute))
+	require.Equal(t, time.Minute, verdict.Silence(seen, 3*time.Minute))
+}
