@@ -195,8 +195,8 @@ func TestHoldIdleRace(t *testing.T) {
 	require.Less(t, wd.SinceActivity(), time.Hour)
 }
 
-// TestHoldClosedWhileRecording closes a hold while the run, whose wall clock is used up, asks the store: another process
-// has given it more time.
+// TestHoldClosedWhileRecording closes a hold while the run, whose wall clock is used up, asks the store: another
+// process has given it more time.
 func TestHoldClosedWhileRecording(t *testing.T) {
 	for mode, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
 		runFixture(t, mode, func(b *fixture) {

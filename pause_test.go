@@ -69,7 +69,8 @@ func TestPausedWallClock(t *testing.T) {
 	})
 }
 
-// A tripStore is transactional, fails as its test says, and notes what each append and each exchange took, by its kinds.
+// A tripStore is transactional, fails as its test says, and notes what each append and each exchange took, by its
+// kinds.
 type tripStore struct {
 	watchdog.Memory
 

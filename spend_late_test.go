@@ -170,8 +170,8 @@ func TestSettleLateTogether(t *testing.T) {
 	}
 }
 
-// TestSettleLateWindow protects the window that is now from what was admitted in one that the store, whose clock is ahead,
-// finds over.
+// TestSettleLateWindow protects the window that is now from what was admitted in one that the store, whose clock is
+// ahead, finds over.
 func TestSettleLateWindow(t *testing.T) {
 	forever := watchdog.Budget{WallClock: watchdog.NoLimit}
 	hourly := watchdog.Config{Scopes: hourlyTeam(1000), Budget: forever}

@@ -215,8 +215,8 @@ type silentParent struct{ context.Context }
 
 func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
-// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls: it is tried again
-// by a timer.
+// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls: it is tried
+// again by a timer.
 func TestOwedAgain(t *testing.T) {
 	inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
 		store := &talliedSpend{hangingSpend: hanging}

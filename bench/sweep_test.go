@@ -260,8 +260,9 @@ func mustBe(b *testing.B, want, got int, err error) {
 	}
 }
 
-// BenchmarkSnapshot finds 50 stalled sessions, all there are, after an hour of 10,000 runs, in which a stranger held a snapshot, so
-// that no version of a row that the hour left behind could be removed, and without the stranger. What the runs did:
+// BenchmarkSnapshot finds 50 stalled sessions, all there are, after an hour of 10,000 runs, in which a stranger held a
+// snapshot, so that no version of a row that the hour left behind could be removed, and without the stranger. What the
+// runs did:
 //
 //   - busy: each has a lease, and had its activity written once a minute;
 //   - waking: each has a lease, fell quiet, and woke up again, every five minutes;

@@ -7,8 +7,8 @@ import (
 
 const file = "limits.yaml"
 
-// A row is a sentence and the text of a file. What is rejected also has variables, such as WATCHDOG_WARN_AT=0.5, and one
-// error, of which the golden file has the text; what is accepted has blocks that only the host reads.
+// A row is a sentence and the text of a file. What is rejected also has variables, such as WATCHDOG_WARN_AT=0.5, and
+// one error, of which the golden file has the text; what is accepted has blocks that only the host reads.
 type row []string
 
 // form returns a func that writes what is rejected into a text.

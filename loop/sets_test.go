@@ -145,10 +145,10 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestSets holds each set to what was found, asked and ended when the rules last changed. The traces of heldout-loops and
-// heldout-work were written by somebody who had not read the rules. They were tuned to once, so that they are not held
-// out any more: testdata/README.md has the figures of the first run, before that. A found_by is the turn by which a
-// reasonable person would call it a loop; whoever marked the held-out ones knew nothing of when the detector asks.
+// TestSets holds each set to what was found, asked and ended when the rules last changed. The traces of heldout-loops
+// and heldout-work were written by somebody who had not read the rules. They were tuned to once, so that they are not
+// held out any more: testdata/README.md has the figures of the first run, before that. A found_by is the turn by which
+// a reasonable person would call it a loop; whoever marked the held-out ones knew nothing of when the detector asks.
 func TestSets(t *testing.T) {
 	// They do the same and get the same in exact rounds, which is what the rule asks about and ends: nothing but the next
 	// round tells them from a loop.

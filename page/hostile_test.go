@@ -289,7 +289,8 @@ func TestHostileCounts(t *testing.T) {
 	}
 }
 
-// TestHugePass protects the sweeper, which waits for its log: a pass that acted on very many runs is kept as soon as any.
+// TestHugePass protects the sweeper, which waits for its log: a pass that acted on very many runs is kept as soon as
+// any.
 func TestHugePass(t *testing.T) {
 	cases := make([]sweep.Case, 200_000)
 	for i := range cases {

@@ -184,8 +184,8 @@ func (p *lateParent) Err() error {
 	return nil
 }
 
-// TestKeeperCallback protects a host that asks the keeper from a callback of a run: a look of the keeper's can end a run
-// with its parent, and so call the host. Real time, because a mutex that nobody unlocks stops a bubble for ever.
+// TestKeeperCallback protects a host that asks the keeper from a callback of a run: a look of the keeper's can end a
+// run with its parent, and so call the host. Real time, because a mutex that nobody unlocks stops a bubble for ever.
 func TestKeeperCallback(t *testing.T) {
 	keeper, err := session.NewKeeper(session.KeeperConfig{
 		Store: &session.Memory{}, Threshold: time.Minute, Pace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),

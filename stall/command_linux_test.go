@@ -406,7 +406,8 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// TestExecPipes checks that a pipe of package exec is refused wherever it was made, and that it holds nothing open then.
+// TestExecPipes checks that a pipe of package exec is refused wherever it was made, and that it holds nothing open
+// then.
 func TestExecPipes(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*exec.Cmd) (io.Closer, error){

@@ -21,9 +21,9 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// mostSwitches is how often host and guard may wake up in the quietest second. With a look at the output every 100 ms it
-// was 60 in each. A command of os/exec has up to 10, and more on a busy machine, where it takes the runtime longer to
-// settle: a quiet second may come late, but within idleSeconds.
+// mostSwitches is how often host and guard may wake up in the quietest second. With a look at the output every 100 ms
+// it was 60 in each. A command of os/exec has up to 10, and more on a busy machine, where it takes the runtime longer
+// to settle: a quiet second may come late, but within idleSeconds.
 const (
 	idleSeconds  = 30
 	mostSwitches = 30

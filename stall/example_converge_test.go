@@ -14,9 +14,9 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// A wait for a resource that never appears prints all the time, so that silence cannot end it. A probe sees that nothing
-// changes, and package converge has other instructions for each attempt. Elsewhere the probe is kubectl get -o json, or
-// a program that says what is missing.
+// A wait for a resource that never appears prints all the time, so that silence cannot end it. A probe sees that
+// nothing changes, and package converge has other instructions for each attempt. Elsewhere the probe is kubectl get -o
+// json, or a program that says what is missing.
 func ExampleProbe_converge() {
 	tracker, err := converge.New(converge.Config{Stages: []converge.Stage{
 		{Name: "wait", After: 1, Instructions: "It may be slow. Wait once more."},

@@ -252,7 +252,8 @@ func TestCorrectedRun(t *testing.T) {
 
 // Tests that stop or kill the guard run alone, because it is that of all commands of this process.
 
-// stopGuardOf stops the guard of a command that has begun, has the command end by touching a file, and returns the guard.
+// stopGuardOf stops the guard of a command that has begun, has the command end by touching a file, and returns the
+// guard.
 func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	t.Helper()
 	leader := leaderOf(t, cmd)
@@ -263,8 +264,9 @@ func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	return guard
 }
 
-// TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals that
-// could be sent are due, or after SIGKILL, the only signal, which then reached only what the command had left behind.
+// TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals
+// that could be sent are due, or after SIGKILL, the only signal, which then reached only what the command had left
+// behind.
 func TestFinishedBeforeLateNews(t *testing.T) {
 	for name, c := range map[string]struct {
 		killBound time.Duration
@@ -315,8 +317,8 @@ func TestAlsoEndWithoutGuard(t *testing.T) {
 	require.Empty(t, processesWith(tokenOf(cmd)))
 }
 
-// TestExitToldLate checks that a command has finished whose exit the guard tells after it has answered the first question.
-// What it left behind gets no SIGINT.
+// TestExitToldLate checks that a command has finished whose exit the guard tells after it has answered the first
+// question. What it left behind gets no SIGINT.
 func TestExitToldLate(t *testing.T) {
 	const pause, patience = 150 * time.Millisecond, 300 * time.Millisecond // the host waits for an answer for 400 ms
 	for range 10 {

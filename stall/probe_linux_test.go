@@ -222,8 +222,8 @@ type restrictedResult struct {
 	Why, Failed, Err string
 }
 
-// restricted:BEFORE:AFTER:FOLDER is a host that restricts itself before and after the start of a command. The command, a
-// probe and an AlsoEnd write to the folder what they may do.
+// restricted:BEFORE:AFTER:FOLDER is a host that restricts itself before and after the start of a command. The command,
+// a probe and an AlsoEnd write to the folder what they may do.
 func restricted(argument string) error {
 	parts := strings.Split(argument, ":")
 	before, after, folder := parts[0], parts[1], parts[2]

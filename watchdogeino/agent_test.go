@@ -147,8 +147,8 @@ func TestSecret(t *testing.T) {
 	})
 }
 
-// TestNothing checks that a tool that answers nothing is to the agent what it is without a guard. It is not in a bubble:
-// the SDK leaves some of these streams to a finalizer, which is outside of it.
+// TestNothing checks that a tool that answers nothing is to the agent what it is without a guard. It is not in a
+// bubble: the SDK leaves some of these streams to a finalizer, which is outside of it.
 func TestNothing(t *testing.T) {
 	for name, nothing := range map[string]tool.BaseTool{
 		"a text":    invokable{"hammer", func(context.Context, string) (string, error) { return "", nil }},

@@ -23,9 +23,9 @@ const (
 )
 
 // BenchmarkMetered reads streams of events of 1 GiB from a server on the loopback interface, which flushes every 4 KiB,
-// as they are and metered, in turns of 16 MiB, because the machine's speed drifts by more than they differ: of one delta
-// a chunk, and of as many as a model's tokens make. It compares the sums of the turns, and their medians, which other
-// work on the machine disturbs less. Run it once: -benchtime=1x -count=6.
+// as they are and metered, in turns of 16 MiB, because the machine's speed drifts by more than they differ: of one
+// delta a chunk, and of as many as a model's tokens make. It compares the sums of the turns, and their medians, which
+// other work on the machine disturbs less. Run it once: -benchtime=1x -count=6.
 func BenchmarkMetered(b *testing.B) {
 	const before, after = "data: {\"delta\":{\"text\":\"", "\"}}\n\n"
 	for name, chunk := range map[string]string{

@@ -135,8 +135,8 @@ func textOf(t *testing.T, result *mcp.CallToolResult) (text string) {
 	return text
 }
 
-// TestHTTP checks a server over HTTP: a call that is ended ends there too, and progress renews one that works for longer. It uses real time,
-// because a network connection is not a part of a bubble of fake time.
+// TestHTTP checks a server over HTTP: a call that is ended ends there too, and progress renews one that works for
+// longer. It uses real time, because a network connection is not a part of a bubble of fake time.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range protocols {

@@ -133,7 +133,8 @@ type object struct {
 	decode func(l line) (any, error)
 }
 
-// objectOf makes an object of a state, its calls and their answers. The answer of a call that got none is a nil pointer.
+// objectOf makes an object of a state, its calls and their answers. The answer of a call that got none is a nil
+// pointer.
 func objectOf[State comparable, Call, Answer any](
 	prefix string, step func(s State, c Call, a *Answer) (bool, State),
 ) object {

@@ -141,9 +141,9 @@ func TestSettle(t *testing.T) {
 	require.True(t, l.Empty())
 }
 
-// TestPendingModel puts, tries and stores at random, and checks after each step that the line is in order, that no pause
-// is left half, that what was decided last is there, and that nothing is gone that is neither stored nor said to be
-// dropped.
+// TestPendingModel puts, tries and stores at random, and checks after each step that the line is in order, that no
+// pause is left half, that what was decided last is there, and that nothing is gone that is neither stored nor said to
+// be dropped.
 func TestPendingModel(t *testing.T) {
 	for seed := range racing.Rounds[uint64](5, 100) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -98,8 +98,8 @@ func TestWalkEnds(t *testing.T) {
 	assert.False(t, complete, "it did not look below the child")
 }
 
-// TestKillWithoutGuard checks that a kill needs no guard, whether or not a signal went before it, and that what lives is
-// told.
+// TestKillWithoutGuard checks that a kill needs no guard, whether or not a signal went before it, and that what lives
+// is told.
 func TestKillWithoutGuard(t *testing.T) {
 	for _, signalled := range []bool{false, true} {
 		tree, s := begin(t, scenario(t, "all ignore INT and TERM"))

@@ -191,8 +191,8 @@ func TestSetuid(t *testing.T) {
 	}
 }
 
-// beTwoUsers starts all shapes from a thread that is root and from one that is not, prints their tokens, and waits to be
-// killed.
+// beTwoUsers starts all shapes from a thread that is root and from one that is not, prints their tokens, and waits to
+// be killed.
 func beTwoUsers() int {
 	results := make(chan error)
 	var tokens []string

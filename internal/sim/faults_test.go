@@ -373,8 +373,9 @@ func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watc
 	}
 }
 
-// checkEnd checks that a row says what the end of its window says. It is known that Close does not look up what a process
-// before it recorded late, and that the event of a process which has lost the row can come after the end of the row.
+// checkEnd checks that a row says what the end of its window says. It is known that Close does not look up what a
+// process before it recorded late, and that the event of a process which has lost the row can come after the end of the
+// row.
 func (w *world) checkEnd(r *run, row session.Session, end watchdog.Event) {
 	seen := w.endSeen[end.ID]
 	switch status, reason := session.StoredEnd(end); {

@@ -160,8 +160,8 @@ func TestDeliveryRights(t *testing.T) {
 // claimTime is how long the claims of processes last that are killed.
 const claimTime = 300 * time.Millisecond
 
-// deliverUntilKilled delivers what is in the outbox: it prints the ID of each notice. It then finishes it, delays it, or
-// leaves it to others, and says what it has finished.
+// deliverUntilKilled delivers what is in the outbox: it prints the ID of each notice. It then finishes it, delays it,
+// or leaves it to others, and says what it has finished.
 func deliverUntilKilled(dsn string) error {
 	s, err := postgres.Open(context.Background(), dsn, withOutbox)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// startPair starts a primary with a synchronous standby, and returns that and a connection string that leads to whichever
-// accepts writes.
+// startPair starts a primary with a synchronous standby, and returns that and a connection string that leads to
+// whichever accepts writes.
 func startPair(t *testing.T) (standby *pgtest.Standby, dsn string) {
 	t.Helper()
 	primary := pgtest.Start(t, pgtest.Options{})

@@ -229,8 +229,8 @@ func TestClosedStore(t *testing.T) {
 	})
 }
 
-// A locked database can be read. What is to be written waits for the lock, and what the contract says of a locked row is
-// what a locked database is.
+// A locked database can be read. What is to be written waits for the lock, and what the contract says of a locked row
+// is what a locked database is.
 func TestLockedCalls(t *testing.T) {
 	t.Parallel()
 	judging := []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"}

@@ -11,7 +11,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// asChild makes this test binary a process that watches runs. Its value is the path or connection string of the database.
+// asChild makes this test binary a process that watches runs. Its value is the path or connection string of the
+// database.
 const asChild = "CRASHTEST_DATABASE"
 
 func TestMain(m *testing.M) {

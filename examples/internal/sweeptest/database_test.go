@@ -84,8 +84,8 @@ func (db *database) store(t *testing.T) store {
 
 func runNumber(i int) string { return fmt.Sprintf("run-%07d", i) }
 
-// seed inserts n active sessions. First come the stalled ones, each a minute older, then those with an event in the last
-// five minutes.
+// seed inserts n active sessions. First come the stalled ones, each a minute older, then those with an event in the
+// last five minutes.
 func (db *database) seed(t *testing.T, n, stalled int) {
 	t.Helper()
 	var rows []string

@@ -323,8 +323,8 @@ func (t *trial) due(p *processRecord, cancelled time.Duration) time.Duration {
 	return within.to
 }
 
-// readDatabase reads all rows, and the end events and openings of all windows, without the library. It tries again for a
-// while: a server that crashed starts again by itself.
+// readDatabase reads all rows, and the end events and openings of all windows, without the library. It tries again for
+// a while: a server that crashed starts again by itself.
 func readDatabase(dsn string) (found stored, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -277,7 +277,8 @@ func openJournal(path string) (*journal, error) {
 	return &journal{file: file}, err
 }
 
-// write appends an entry with the time. A journal that cannot be written ends the process: the judge could not trust it.
+// write appends an entry with the time. A journal that cannot be written ends the process: the judge could not trust
+// it.
 func (j *journal) write(e entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
