@@ -240,5 +240,5 @@ tools: bin/golangci-lint bin/benchstat ## build the linter and benchstat into bi
 
 # At the versions that tools/go.mod pins; the last part of a tool's path is its name.
 bin/golangci-lint bin/benchstat bin/govulncheck bin/gremlins: tools/go.mod tools/go.sum
-	cd tools && GOWORK=off go build -o ../bin/ $$(go list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
+	cd tools && export GOWORK=off && go build -o ../bin/ $$(go list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
 	@touch $@
