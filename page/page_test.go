@@ -65,16 +65,39 @@ func (f *fixture) sweeper() {
 }
 
 func TestPages(t *testing.T) {
-	for name, query := range map[string]string{
-		"list.html": "", "ended.html": "?state=ended", "run_live.html": "?run=s-build",
-		"run_cancelled.html": "?run=s-cancelled", "layer.html": "?run=s-cancelled%2Fbuild", "sweeper.html": "?view=sweeper",
+	for name, c := range map[string]struct{ query, title, refresh string }{
+		"list.html":          {"", "Runs", "10"},
+		"run_live.html":      {"?run=s-build", "s-build", "10"},
+		"run_cancelled.html": {"?run=s-cancelled", "s-cancelled", ""},
+		"sweeper.html":       {"?view=sweeper", "Sweeper", "30"},
 	} {
 		bubble(t, name, func(f *fixture) {
 			f.fleet()
 			f.sweeper()
-			golden(f.T, name, f.shown(query))
+			text := f.shown(c.query)
+			golden(f.T, name, text)
+			assert.Contains(f, text, "<title>"+c.title+" · Watchdog</title>")
+			assert.Equal(f, c.refresh != "", strings.Contains(text, `http-equiv="refresh" content="`+c.refresh+`"`))
+			assert.Equal(f, !strings.HasPrefix(name, "run_"), strings.Contains(text, `aria-current="page">`+c.title+"<"))
 		})
 	}
+	bubble(t, "of a layer", func(f *fixture) {
+		f.fleet()
+		text := f.shown("?run=s-cancelled%2Fbuild")
+		for _, part := range []string{
+			`<a href="?">All runs</a> › <a href="?run=s-cancelled"><bdi>s-cancelled</bdi></a></p>`,
+			`no output for 5 min 0 s of 5 min. <span class="sub"><bdi>watchdog_no_output, by the guard of its command</bdi></span>`,
+			"<dt>Allowed</dt><dd><bdi>no output 5m</bdi></dd>", "<span>run the command again when what blocked it is gone</span>",
+			`<svg class="mark cancel" x="100%"`, `<span class="dot cancel"`,
+		} {
+			assert.Contains(f, text, part)
+		}
+	})
+	bubble(t, "of runs that have ended, where new ones do not belong", func(f *fixture) {
+		f.fleet()
+		assert.Contains(f, f.shown(""), " data-first ")
+		assert.NotContains(f, f.shown("?state=ended"), " data-first ")
+	})
 }
 
 // TestPageHostLost: the page of the sweeper says of a run that its host was lost, and of no other.
