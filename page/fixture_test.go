@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -127,6 +128,18 @@ func (f *fixture) shown(query string) string {
 	return w.Body.String()
 }
 
+// shows checks that a text has parts, and none of those that begin with an exclamation mark.
+func shows(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if absent, not := strings.CutPrefix(part, "!"); not {
+			assert.NotContains(t, text, absent)
+		} else {
+			assert.Contains(t, text, part)
+		}
+	}
+}
+
 func runQuery(runID string) string { return "?run=" + url.QueryEscape(runID) }
 
 // begin begins a live run whose window began some time ago.
@@ -210,7 +223,7 @@ func (f *fixture) fleet() {
 // hashed are the hashes of files, which change with every change of a file.
 var hashed = regexp.MustCompile(`&amp;v=\w+`)
 
-// codes are those of the taxonomy that a reader can choose: TestStates wants each.
+// codes are those of the taxonomy that a reader can choose: TestFilters wants each.
 var codes = regexp.MustCompile(`(<option>watchdog_\w+</option>\n)+`)
 
 // golden compares what a page has between its frame with a golden file, which for the list has the frame, too.
