@@ -86,13 +86,6 @@ func (f *fixture) run(flags string, command ...string) outcome {
 	return o
 }
 
-// must fails the test unless the program ended with the status.
-func (o outcome) must(t *testing.T, status int) outcome {
-	t.Helper()
-	require.Equalf(t, status, o.status, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
-	return o
-}
-
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *fixture) exists(name string) bool {

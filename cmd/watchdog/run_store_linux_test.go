@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"context"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,25 +14,13 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/store/sqlite"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// events returns the types of the events of a run, and the note or the reason of the last one.
-func (f *fixture) events(run string) (types []string, last map[string]any) {
+// runs is the store in the file runs.db.
+func (f *fixture) runs() testStore {
 	f.Helper()
-	ctx := context.Background()
-	store, err := sqlite.Open(ctx, f.path("runs.db"))
-	require.NoError(f, err)
-	defer store.Close()
-	events, err := store.Read(ctx, watchdog.AggregateType, run)
-	require.NoError(f, err)
-	for _, event := range events {
-		types = append(types, strings.TrimPrefix(event.Type, "runtime.watchdog."))
-		last = nil
-		require.NoError(f, json.Unmarshal(event.Payload, &last))
-	}
-	return types, last
+	return openStore(f.T, "sqlite:"+f.path("runs.db"))
 }
 
 func TestRunStore(t *testing.T) {
@@ -47,9 +33,8 @@ func TestRunStore(t *testing.T) {
 		require.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
 			"see: watchdog why --store sqlite:runs.db nightly\n", o.stderr)
 		for _, run := range []string{"nightly", "nightly/build"} {
-			types, last := f.events(run)
-			require.Equal(t, []string{"cancel"}, types)
-			require.Equal(t, "terminal", last["reason"])
+			require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, run))
+			require.Contains(t, f.runs().lastPayload(t, run), `"reason":"terminal"`)
 		}
 	})
 	t.Run("has an interrupt, after which the run can go on", func(t *testing.T) {
@@ -59,12 +44,9 @@ func TestRunStore(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		o := p.end().must(t, 143)
 		require.Regexp(t, `^watchdog: run nightly was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
-		types, last := f.events("nightly")
-		require.Equal(t, []string{"interrupt"}, types)
-		require.Equal(t, "SIGTERM", last["signal"])
+		require.Contains(t, f.runs().lastPayload(t, "nightly"), `"signal":"SIGTERM"`)
 		f.run("--store sqlite:runs.db --id nightly", f.child("exit:0")...).must(t, 0)
-		types, _ = f.events("nightly")
-		require.Equal(t, []string{"interrupt", "complete"}, types)
+		require.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, f.runs().kinds(t, "nightly"))
 	})
 	t.Run("has a run without a name under a random one, which the last line names", func(t *testing.T) {
 		t.Parallel()
@@ -72,8 +54,7 @@ func TestRunStore(t *testing.T) {
 		o := f.run("--store sqlite:runs.db --wall-clock 2s", f.child("stay")...).must(t, 124)
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		types, _ := f.events(name[1])
-		require.Equal(t, []string{"cancel"}, types)
+		require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, name[1]))
 	})
 	t.Run("has a run under its name with the time in it", func(t *testing.T) {
 		t.Parallel()
@@ -81,8 +62,7 @@ func TestRunStore(t *testing.T) {
 		o := f.run("--json --store sqlite:runs.db --id job-{time}", "true").must(t, 0)
 		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		types, _ := f.events(name[1])
-		require.Equal(t, []string{"complete"}, types)
+		require.Equal(t, []string{watchdog.EventComplete}, f.runs().kinds(t, name[1]))
 	})
 	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {
 		t.Parallel()
@@ -174,10 +154,9 @@ func TestRunWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags, step string
 		status      int
-		row, reason string
 	}{
-		"that succeeded": {"", "exit:0", 0, "finished", "complete"},
-		"that failed":    {"--no-output 5m", "exit:7", 7, "finished", "complete"},
+		"that succeeded": {"", "exit:0", 0},
+		"that failed":    {"--no-output 5m", "exit:7", 7},
 	} {
 		t.Run("for the end of a command "+name, func(t *testing.T) {
 			t.Parallel()
@@ -190,8 +169,7 @@ func TestRunWaits(t *testing.T) {
 			s.exec("ROLLBACK")
 			o := p.end().must(t, c.status)
 			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
-			row, reason, stored := s.end(t, "job")
-			require.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+			require.Equal(t, []string{"finished", "complete", "complete"}, s.end(t, "job"))
 			require.Contains(t, s.swept(t).stdout, "0 cancelled")
 			require.Empty(t, s.leases(t))
 		})
@@ -209,9 +187,8 @@ func TestRunWaits(t *testing.T) {
 		o := p.end().must(t, 124)
 		require.Contains(t, o.stderr, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
 		require.NotContains(t, o.stderr, "record the end")
-		row, reason, stored := s.end(t, "job")
 		code := string(watchdog.CommandTerminal)
-		require.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
+		require.Equal(t, []string{"cancelled", code, code}, s.end(t, "job"))
 	})
 	t.Run("and corrects what a sweeper said of a command that had ended by itself", func(t *testing.T) {
 		t.Parallel()

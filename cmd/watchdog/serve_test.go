@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -29,26 +28,25 @@ func serve(t *testing.T, args ...string) (url string, end func()) {
 	return url, end
 }
 
-// serveAt is serve at an address. It returns what the server says after its first line, too.
-func serveAt(t *testing.T, listen string, args ...string) (url string, said *bufio.Reader, end func()) {
+// serveAt is serve at an address, with the program.
+func serveAt(t *testing.T, listen string, args ...string) (url string, p *live, end func()) {
 	t.Helper()
-	cmd := programCmd(t, nil, append([]string{"serve", "--listen=" + listen}, args...)...)
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := bufio.NewReader(stderr)
-	line, err := lines.ReadString('\n')
-	require.NoError(t, err)
-	_, after, found := strings.Cut(line, "the page is at ")
-	require.True(t, found, line)
+	p = begin(t, programCmd(t, nil, append([]string{"serve", "--listen=" + listen}, args...)...))
+	p.says("; press Ctrl-C to end\n")
+	_, after, found := strings.Cut(p.stderr.String(), "the page is at ")
+	require.True(t, found)
 	url, _, _ = strings.Cut(after, ";")
-	return url, lines, func() {
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		rest, _ := io.ReadAll(lines)
-		require.NoError(t, cmd.Wait(), string(rest))
-		lines.Reset(bytes.NewReader(rest))
-	}
+	return url, p, func() { p.signal(syscall.SIGINT); p.end().must(t, 0) }
+}
+
+// page is what the page of a store shows for a query.
+func (s testStore) page(t *testing.T, query string) string {
+	t.Helper()
+	url, end := serve(t, "--store="+s.url, "--page")
+	defer end()
+	status, text := get(t, url+query)
+	require.Equal(t, http.StatusOK, status)
+	return text
 }
 
 // ask asks a server for a page, and returns the beginning of the answer.
@@ -159,10 +157,8 @@ func TestServeHosts(t *testing.T) {
 	})
 	t.Run("a server on all addresses says so, and answers each of them", func(t *testing.T) {
 		for _, listen := range []string{"0.0.0.0:0", ":0"} {
-			url, said, end := serveAt(t, listen, store, "--page")
-			line, err := said.ReadString('\n')
-			require.NoError(t, err)
-			assert.Contains(t, line, "other machines can reach this address, and whoever does sees all sessions")
+			url, p, end := serveAt(t, listen, store, "--page")
+			p.says("other machines can reach this address, and whoever does sees all sessions")
 			_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
 			require.NoError(t, err)
 			for _, own := range ownAddresses(t) {
@@ -176,21 +172,15 @@ func TestServeHosts(t *testing.T) {
 		}
 	})
 	t.Run("a server on this machine alone says nothing more", func(t *testing.T) {
-		_, said, end := serveAt(t, "localhost:0", store, "--page")
+		_, p, end := serveAt(t, "localhost:0", store, "--page")
 		end()
-		rest, _ := io.ReadAll(said)
-		assert.Empty(t, string(rest))
+		assert.Equal(t, 1, strings.Count(p.stderr.String(), "\n"))
 	})
 	t.Run("for programs it is a line of JSON", func(t *testing.T) {
-		cmd := programCmd(t, nil, "serve", "--json", "--listen=0.0.0.0:0", store, "--page")
-		said, err := cmd.StderrPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		line, err := bufio.NewReader(said).ReadString('\n')
-		require.NoError(t, err)
-		assert.Contains(t, line, `"msg":"other machines can reach this address`)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.NoError(t, cmd.Wait())
+		p := begin(t, programCmd(t, nil, "serve", "--json", "--listen=0.0.0.0:0", store, "--page"))
+		p.says(`"msg":"other machines can reach this address`)
+		p.signal(syscall.SIGINT)
+		assert.Equal(t, 1, strings.Count(p.end().must(t, 0).stderr, "\n"))
 	})
 	t.Run("a name that no browser sends", func(t *testing.T) {
 		o := program(t, "serve", store, "--page", "--listen=127.0.0.1:0", "--host=https://dash.example/")
