@@ -77,7 +77,6 @@ type artifact struct {
 	Step      string `json:"step"`
 	Iteration int    `json:"iteration"`
 	RunID     string `json:"run_id"`
-	EventID   string `json:"event_id"`
 	Trigger   struct {
 		Kind           string `json:"kind"`
 		Reason         string `json:"reason"`
