@@ -256,12 +256,11 @@ func (r role) churn() error {
 
 // startTrees starts two commands as process trees. Their processes and the guard are registered like all others.
 func (r role) startTrees() error {
-	daemon := part{Setsid: true, Children: []part{sleeper}, Then: exits}
 	path, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	for _, args := range [][]string{sleeper.args(path, r.token, r.registry), daemon.args(path, r.token, r.registry)} {
+	for _, args := range [][]string{sleeper.args(path, r.token, r.registry), daemon(sleeper).args(path, r.token, r.registry)} {
 		_, err := proctree.Start(proctree.Command{
 			Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil},
 		})
