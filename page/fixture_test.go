@@ -115,8 +115,13 @@ func (f *fixture) page() *page.Page {
 // get returns the answer to a request for a query.
 func (f *fixture) get(query string) *httptest.ResponseRecorder {
 	f.Helper()
+	return ask(f.page(), http.MethodGet, "/"+query)
+}
+
+// ask returns the answer of a handler to a request.
+func ask(handler http.Handler, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	f.page().ServeHTTP(w, httptest.NewRequestWithContext(f.Context(), http.MethodGet, "/"+query, nil))
+	handler.ServeHTTP(w, httptest.NewRequest(method, target, nil))
 	return w
 }
 

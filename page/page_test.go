@@ -148,14 +148,12 @@ func TestErrorPages(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, "WATCH"} {
-			w := httptest.NewRecorder()
-			f.page().ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+			w := ask(f.page(), method, "/")
 			assert.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
 			assert.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
 		}
 		for _, query := range []string{"", "?live", "?file=page.css", "?view=sweeper"} {
-			w := httptest.NewRecorder()
-			f.page().ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/"+query, nil))
+			w := ask(f.page(), http.MethodHead, "/"+query)
 			assert.Equal(t, http.StatusOK, w.Code, query)
 			assert.Empty(t, w.Body.String(), query)
 		}
@@ -249,8 +247,7 @@ func follow(t *testing.T, handler http.Handler, at *url.URL, seen map[string]boo
 		return
 	}
 	seen[at.String()] = true
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at.String(), nil))
+	w := ask(handler, http.MethodGet, at.String())
 	require.Equal(t, http.StatusOK, w.Code, at)
 	if at.Query().Has("run") {
 		require.Contains(t, w.Body.String(), `<h1 class="run">`)
@@ -366,9 +363,7 @@ func TestMountedTwice(t *testing.T) {
 		var texts []string
 		for _, at := range []string{"/a/", "/a/b/c/", "/second/"} {
 			follow(t, mux, &url.URL{Scheme: "http", Host: "example.com", Path: at}, map[string]bool{})
-			w := httptest.NewRecorder()
-			mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at, nil))
-			texts = append(texts, w.Body.String())
+			texts = append(texts, ask(mux, http.MethodGet, at).Body.String())
 		}
 		require.Equal(t, texts[0], texts[1])
 		require.Equal(t, texts[0], texts[2])
