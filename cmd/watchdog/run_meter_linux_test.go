@@ -34,9 +34,7 @@ func TestMeterClients(t *testing.T) {
 		"anthropic", "anthropic+stream", "anthropic+stream+gzip", "chat", "chat+stream", "chat+gzip", "responses",
 		"responses+stream", "gemini", "gemini+stream",
 	} {
-		t.Run(call+" gets what the model says, and it is counted", func(t *testing.T) {
-			t.Parallel()
-			f, m := newFixture(t), serveModels(t)
+		withModels(t, call+" gets what the model says, and it is counted", func(t *testing.T, f *fixture, m *models) {
 			o := f.ended(f.metered(m, "--tokens 5000 --json", "ask:"+call, "ask:"+call, "exit:3")).must(t, 3)
 			direct := f.at(m.URL, exec.Command(self(t), f.token, "ask:"+call, "ask:"+call))
 			direct.Env = append(os.Environ(), direct.Env...)
@@ -53,9 +51,7 @@ func TestMeterClients(t *testing.T) {
 			require.Zero(t, report.Spent[0].Admitted)
 		})
 	}
-	t.Run("of an API that speaks HTTP/2", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "of an API that speaks HTTP/2", func(t *testing.T, f *fixture) {
 		m := serveModels(t, func(m *models) { m.EnableHTTP2 = true; m.StartTLS() })
 		cert := f.path("cert.pem")
 		require.NoError(t, os.WriteFile(cert, pemOf(m.Certificate()), 0o600))
@@ -64,9 +60,7 @@ func TestMeterClients(t *testing.T) {
 		require.Contains(t, f.ended(cmd).must(t, 0).stdout, answerCanary)
 		require.EqualValues(t, 2, m.proto.Load())
 	})
-	t.Run("whose certificates cannot be read, which is said", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "whose certificates cannot be read, which is said", func(t *testing.T, f *fixture, m *models) {
 		cmd := f.metered(m, "--tokens 5000", "ask:chat")
 		cmd.Env = append(cmd.Env, "NODE_EXTRA_CA_CERTS="+f.path("gone.pem"))
 		o := f.ended(cmd).must(t, 0)
@@ -93,9 +87,7 @@ func TestMeterCap(t *testing.T) {
 			"anthropic": `402 false .*billing_error`, "chat+stream": `400 false .*insufficient_quota`,
 			"responses": `400 false .*insufficient_quota`, "gemini": `400 false .*FAILED_PRECONDITION`,
 		} {
-			t.Run(name+" refuses a call of "+call+" and ends the command", func(t *testing.T) {
-				t.Parallel()
-				f, m := newFixture(t), serveModels(t)
+			withModels(t, name+" refuses a call of "+call+" and ends the command", func(t *testing.T, f *fixture, m *models) {
 				line := append(append([]string{"--meter"}, c.flags...), "--")
 				// The command gets its SIGINT at once, and waits for its answers all the same.
 				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0", "stay")...)
@@ -124,15 +116,11 @@ func TestMeterCap(t *testing.T) {
 			require.Zero(t, m.served.Load())
 		}
 	})
-	t.Run("takes SIGKILL where it has to", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "takes SIGKILL where it has to", func(t *testing.T, f *fixture, m *models) {
 		o := f.ended(f.metered(m, "--tokens 100 --grace-int 0s --grace-term 0s", "ignore:INT", "ignore:TERM", "ask:chat", "stay"))
 		require.Contains(t, o.must(t, 137).stderr, ": ended by SIGKILL\n")
 	})
-	t.Run("asks to wrap up first where there is a reserve, and lets a smaller call be made", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "asks to wrap up first where there is a reserve, and lets a smaller call be made", func(t *testing.T, f *fixture, m *models) {
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {turns: 5, tokens: 1310, reserve: {tokens: 1300}}\n")
 		steps := []string{"ask:chat", "ask:chat", "exit:6"}
 		o := f.ended(f.metered(m, "--config "+settings, steps...)).must(t, 6)
@@ -142,9 +130,7 @@ func TestMeterCap(t *testing.T) {
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
 		require.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})
-	t.Run("counts what names content elsewhere only with --model-max", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "counts what names content elsewhere only with --model-max", func(t *testing.T, f *fixture, m *models) {
 		o := f.ended(f.metered(m, "--tokens 5000", "ask:stored", "exit:1")).must(t, 1)
 		require.Contains(t, o.stdout, "400 false ")
 		require.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
@@ -153,9 +139,7 @@ func TestMeterCap(t *testing.T) {
 		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=1000:100", "ask:stored+stream")).must(t, 0)
 		require.Contains(t, o.stdout, "200 ")
 	})
-	t.Run("writes a maximum of output where a call has none", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "writes a maximum of output where a call has none", func(t *testing.T, f *fixture, m *models) {
 		o := f.ended(f.metered(m, "--tokens 5000", "ask:open")).must(t, 0)
 		require.Contains(t, o.stdout, "200 ")
 		require.Empty(t, o.stderr)
@@ -163,9 +147,7 @@ func TestMeterCap(t *testing.T) {
 		require.Contains(t, o.stderr, "it has no maximum of output; declare the maximum of a call of model \"m\", "+
 			"with --model-max 'MODEL=INPUT:OUTPUT'\n")
 	})
-	t.Run("of money says which model has no price", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "of money says which model has no price", func(t *testing.T, f *fixture, m *models) {
 		other := file(t, "prices.json", strings.Replace(prices, `"m"`, `"n"`, 1))
 		line := []string{"--meter", "--cost", "1 EUR", "--prices", other, "--"}
 		o := f.ended(f.at(m.URL, f.program(append(line, f.child("ask:chat", "ask:chat")...)...))).must(t, 0)
@@ -184,9 +166,7 @@ func TestMeterTogether(t *testing.T) {
 		require.Greater(t, m.served.Load()*tokensEach, int64(limit/4), "it was not used")
 	}
 	flags := fmt.Sprintf("--tokens %d", limit)
-	t.Run("in memory", func(t *testing.T) {
-		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
+	withModels(t, "in memory", func(t *testing.T, f *fixture, m *models) {
 		check(t, m, f.ended(f.metered(m, flags, "askAll:anthropic+stream", "stay")))
 	})
 	eachStore(t, func(t *testing.T, s testStore) {
@@ -215,9 +195,7 @@ func TestMeterUnused(t *testing.T) {
 		"is no matter where all guards are switched off": {"off", "exit:0", 0, ""},
 		"is no matter for one that only lists models":    {"", "ask:models", 0, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, m := newFixture(t), serveModels(t)
+		withModels(t, name, func(t *testing.T, f *fixture, m *models) {
 			cmd := f.metered(m, "--tokens 100 "+strings.TrimPrefix(c.flags, "off"), c.step)
 			if c.flags == "off" {
 				cmd.Env = append(cmd.Env, "WATCHDOG_DISABLED=true")
@@ -337,9 +315,7 @@ func TestMeterStored(t *testing.T) {
 			<-m.waiting
 			require.NoError(t, stepFuncs["touch"](f.path("go")))
 			p.end().must(t, 0)
-			for _, left := range escape.WithToken(f.token) {
-				require.NoError(t, syscall.Kill(left.PID, syscall.SIGKILL))
-			}
+			f.kill()
 			eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 			var state session.State
 			require.NoError(t, json.Unmarshal(s.row(t, "settled").State, &state))
@@ -509,10 +485,7 @@ func askLiterally(about string) error {
 
 // curl:CALL makes a call with curl, and prints its status.
 func curlModel(about string) error {
-	req, err := request(about)
-	if err != nil {
-		return err
-	}
+	req := request(about)
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return err

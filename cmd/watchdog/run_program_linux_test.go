@@ -222,9 +222,7 @@ func TestRunReasons(t *testing.T) {
 	said := make([]string, len(cases))
 	t.Run("of each kind", func(t *testing.T) {
 		for i, c := range cases {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t)
+			inFixture(t, c.name, func(t *testing.T, f *fixture) {
 				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...))
 				require.Contains(t, []int{124, 137}, o.status)
 				require.Equal(t, strings.Contains(o.stderr, "SIGKILL"), o.status == 137)
@@ -261,17 +259,14 @@ func TestIgnoredStall(t *testing.T) {
 	require.Contains(t, string(text), `"ignore"`)
 }
 
+// TestBackground has a process that stays.
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	t.Run("stays with --keep-background", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		finish(t, f.cmd("--keep-background", f.child("leave", "exit:3")...)).must(t, 3)
-		left := escape.WithToken(f.token)
-		require.Len(t, left, 1)
-		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
-	})
+	f := newFixture(t)
+	finish(t, f.cmd("--keep-background", f.child("leave", "exit:3")...)).must(t, 3)
+	require.Len(t, escape.WithToken(f.token), 1)
+	f.kill()
+	eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 }
 
 func TestRunConfig(t *testing.T) {
@@ -304,9 +299,7 @@ func TestRunConfig(t *testing.T) {
 			"did you mean WATCHDOG_STALL_NO_OUTPUT_TIMEOUT?"},
 		{"the one switch switches everything off", stallBlock, "--wall-clock 500ms", "WATCHDOG_DISABLED=true", 5, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			command := []string{"sh", "-c", "echo ready; sleep 20"}
 			if c.status == 5 {
 				command = []string{"sh", "-c", "echo ready; sleep 2; exit 5"}
@@ -368,9 +361,7 @@ func TestSignals(t *testing.T) {
 		{syscall.SIGTERM, "by SIGTERM: ended by SIGINT\n"},
 		{syscall.SIGHUP, "by SIGHUP: ended by SIGINT\n"},
 	} {
-		t.Run("the command ends with "+c.sig.String(), func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "the command ends with "+c.sig.String(), func(t *testing.T, f *fixture) {
 			p := start(t, f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...))
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
@@ -379,9 +370,7 @@ func TestSignals(t *testing.T) {
 		})
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run("a second "+sig.String()+" ends watchdog and every process of the command", func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "a second "+sig.String()+" ends watchdog and every process of the command", func(t *testing.T, f *fixture) {
 			p := start(t, f.cmd("--grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 			p.signal(sig)
 			eventually(t, "nothing is left, once it is no repeat any more", func() bool {
@@ -392,9 +381,7 @@ func TestSignals(t *testing.T) {
 			require.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 		})
 	}
-	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "SIGQUIT is passed on, and the command decides what it means", func(t *testing.T, f *fixture) {
 		p := start(t, f.cmd("--no-output 5m", f.child("quit:7")...))
 		p.signal(syscall.SIGQUIT)
 		o := p.end().must(t, 7)
@@ -422,13 +409,6 @@ func TestUnderTimeout(t *testing.T) {
 			}
 		})
 	}
-}
-
-// under returns a command under another program.
-func under(cmd *exec.Cmd, program ...string) *exec.Cmd {
-	around := exec.Command(program[0], append(append(program[1:], cmd.Path), cmd.Args[1:]...)...)
-	around.Dir, around.Env = cmd.Dir, cmd.Env
-	return around
 }
 
 func TestNohup(t *testing.T) {

@@ -187,16 +187,6 @@ func TestRunRowEnds(t *testing.T) {
 				assert.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 			})
 		}
-		t.Run("of a command that a signal interrupted", func(t *testing.T) {
-			for _, flags := range []string{"", "--no-output 5m"} {
-				f := newFixture(t)
-				id := "interrupted" + strings.Trim(flags, "- 5m")
-				p := start(t, f.stored(s, flags+" --id "+id, f.child("say:ready", "stay")...))
-				p.signal(syscall.SIGTERM)
-				p.end().must(t, 128+int(syscall.SIGTERM))
-				assert.Equal(t, []string{"interrupted", "", "interrupt"}, s.end(t, id))
-			}
-		})
 		t.Run("of a command whose time is used up before it starts", func(t *testing.T) {
 			f := newFixture(t)
 			finish(t, f.stored(s, "--id none-left --wall-clock 1ns", f.child("touch:"+f.path("started"))...)).must(t, 124)

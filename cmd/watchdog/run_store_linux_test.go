@@ -25,9 +25,7 @@ func (f *fixture) runs() testStore {
 
 func TestRunStore(t *testing.T) {
 	t.Parallel()
-	t.Run("has the stop of the run and of its command, and the last line says where", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has the stop of the run and of its command, and the last line says where", func(t *testing.T, f *fixture) {
 		o := f.run("--store sqlite:runs.db --terminal ^ready$ --id nightly --step build", f.child("say:ready", "stay")...)
 		o.must(t, 124)
 		require.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
@@ -37,36 +35,32 @@ func TestRunStore(t *testing.T) {
 			require.Contains(t, f.runs().lastPayload(t, run), `"reason":"terminal"`)
 		}
 	})
-	t.Run("has an interrupt, after which the run can go on", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		p := start(t, f.cmd("--store sqlite:runs.db --id nightly", f.child("say:ready", "stay")...))
-		p.signal(syscall.SIGTERM)
-		o := p.end().must(t, 143)
-		require.Regexp(t, `^watchdog: run nightly was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
-		require.Contains(t, f.runs().lastPayload(t, "nightly"), `"signal":"SIGTERM"`)
+	inFixture(t, "has an interrupt, after which the run can go on", func(t *testing.T, f *fixture) {
+		for _, flags := range []string{"--id nightly", "--id guarded --no-output 5m"} {
+			p := start(t, f.cmd("--store sqlite:runs.db "+flags, f.child("say:ready", "stay")...))
+			p.signal(syscall.SIGTERM)
+			o := p.end().must(t, 143)
+			id := strings.Fields(flags)[1]
+			require.Regexp(t, "^watchdog: run "+id+` was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
+			require.Contains(t, f.runs().lastPayload(t, id), `"signal":"SIGTERM"`)
+			require.Equal(t, []string{"interrupted", "", "interrupt"}, f.runs().end(t, id))
+		}
 		f.run("--store sqlite:runs.db --id nightly", f.child("exit:0")...).must(t, 0)
 		require.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, f.runs().kinds(t, "nightly"))
 	})
-	t.Run("has a run without a name under a random one, which the last line names", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has a run without a name under a random one, which the last line names", func(t *testing.T, f *fixture) {
 		o := f.run("--store sqlite:runs.db --wall-clock 2s", f.child("stay")...).must(t, 124)
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
 		require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, name[1]))
 	})
-	t.Run("has a run under its name with the time in it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has a run under its name with the time in it", func(t *testing.T, f *fixture) {
 		o := f.run("--json --store sqlite:runs.db --id job-{time}", "true").must(t, 0)
 		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
 		require.Equal(t, []string{watchdog.EventComplete}, f.runs().kinds(t, name[1]))
 	})
-	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "that cannot be opened starts no command, and its password is nowhere", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.WriteFile(f.path("no-database"), []byte(strings.Repeat("no database\n", 100)), 0o600))
 		for _, store := range []string{
 			"sqlite:none/runs.db", "sqlite:no-database", "postgres://somebody:canary@127.0.0.1:1/none?password=canary",
@@ -90,9 +84,7 @@ func TestRunJSON(t *testing.T) {
 	said := make([]string, len(lines))
 	t.Run("of each kind", func(t *testing.T) {
 		for i, line := range lines {
-			t.Run(line, func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t)
+			inFixture(t, line, func(t *testing.T, f *fixture) {
 				steps := []string{"exit:3"}
 				if strings.Contains(line, "wall-clock") {
 					steps = []string{"stay"}

@@ -60,18 +60,14 @@ func TestTerminal(t *testing.T) {
 			})
 		})
 	}
-	t.Run("Ctrl-\\ reaches the command once, and watchdog goes on", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "Ctrl-\\ reaches the command once, and watchdog goes on", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("", f.child("quit:5")...))
 		s.reads("ready")
 		s.types("\x1c")
 		shown := s.end(5)
 		require.NotContains(t, shown, "goroutine")
 	})
-	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T, f *fixture) {
 		cmd := f.cmd("", f.child("say:ready", "stay")...)
 		var err error
 		cmd.Stdin, err = os.Open(os.DevNull)
@@ -90,9 +86,7 @@ func TestStyle(t *testing.T) {
 		"A=b": "\x1b[1mran TIME of 2 s\x1b[0m: ended", "NO_COLOR=1": ": ran TIME of 2 s: ended",
 		"NO_COLOR=": "\x1b[1mran", "TERM=dumb": ": ran TIME of 2 s: ended",
 	} {
-		t.Run("with "+variable, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "with "+variable, func(t *testing.T, f *fixture) {
 			cmd := f.cmd("--wall-clock 2s", f.child("stay")...)
 			cmd.Env = append(cmd.Env, variable)
 			require.Contains(t, lengths.ReplaceAllString(onScreen(t, cmd).end(124), "$1 TIME of"), want)
@@ -102,9 +96,7 @@ func TestStyle(t *testing.T) {
 
 func TestLiveLine(t *testing.T) {
 	t.Parallel()
-	t.Run("is on the terminal while the command's output goes elsewhere, and then gone", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "is on the terminal while the command's output goes elsewhere, and then gone", func(t *testing.T, f *fixture) {
 		cmd := f.cmd("--wall-clock 2500ms", f.child("say:ready", "stay")...)
 		log, err := os.Create(f.path("log"))
 		require.NoError(t, err)
@@ -129,18 +121,12 @@ func TestLiveLine(t *testing.T) {
 		close(m.wait)
 		require.NotContains(t, s.end(124), says)
 	})
-	t.Run("is not there beside the command's output", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "is not there beside the command's output", func(t *testing.T, f *fixture) {
 		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
 		require.NotContains(t, shown, "running for")
 	})
-	t.Run("is not there beside its standard output only", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		line := strings.Join(f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...).Args, "' '")
-		cmd := f.cmd("")
-		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "'" + line + "' 2>log"}
+	inFixture(t, "is not there beside its standard output only", func(t *testing.T, f *fixture) {
+		cmd := inShell(f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...), `"$@" 2>log`)
 		require.NotContains(t, onScreen(t, cmd).end(124), "running for")
 	})
 }
@@ -238,22 +224,16 @@ const ctrlZ, ctrlS, ctrlQ = "\x1a", "\x13", "\x11"
 // TestTTY checks the terminal of a command whose output is listened to.
 func TestTTY(t *testing.T) {
 	t.Parallel()
-	t.Run("a command that buffers lines only on a terminal lives", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "a command that buffers lines only on a terminal lives", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("--no-output 5s", f.child("tick:30")...)) // 6 s, and the machine may be busy
 		printed := s.end(0)
 		require.Equal(t, 30, strings.Count(printed, "\r\n"))
 		require.True(t, strings.HasPrefix(printed, "0\r\n1\r\n2\r\n"), printed)
 	})
-	t.Run("in a pipe it does not", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "in a pipe it does not", func(t *testing.T, f *fixture) {
 		onScreen(t, f.cmd("--no-tty --no-output 1s", f.child("tick:100")...)).end(124)
 	})
-	t.Run("has the size of the real one, and is resized with it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has the size of the real one, and is resized with it", func(t *testing.T, f *fixture) {
 		cmd := f.cmd("--terminal never", f.child("say:ready", "await:"+f.path("go"), "sizes:44")...)
 		s := onScreen(t, cmd)
 		s.reads("ready")
@@ -264,9 +244,7 @@ func TestTTY(t *testing.T) {
 		s.reads("44 columns, 12 rows")
 		s.end(0)
 	})
-	t.Run("passes every key to a program that takes them all", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "passes every key to a program that takes them all", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("--no-output 5m", f.child("type")...))
 		s.reads("ready")
 		s.types(ctrlC + ctrlZ + ctrlS + "\x1cq")
@@ -275,18 +253,14 @@ func TestTTY(t *testing.T) {
 		}
 		s.end(0)
 	})
-	t.Run("keeps a file a file", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "keeps a file a file", func(t *testing.T, f *fixture) {
 		shown := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("say:ready", "warn:careful")...), `"$@" 2>log`)).end(0)
 		require.Equal(t, "ready\r\n", shown)
 		text, err := os.ReadFile(f.path("log"))
 		require.NoError(t, err)
 		require.Equal(t, "careful\n", string(text))
 	})
-	t.Run("loses nothing at the end, and joins both outputs", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "loses nothing at the end, and joins both outputs", func(t *testing.T, f *fixture) {
 		shown := onScreen(t, f.cmd("--no-output 5m", f.child("alternate:20000")...)).end(0)
 		var want strings.Builder
 		for n := range 20000 {
@@ -294,16 +268,12 @@ func TestTTY(t *testing.T) {
 		}
 		require.Equal(t, want.String(), shown)
 	})
-	t.Run("ends no line twice, however early it comes", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "ends no line twice, however early it comes", func(t *testing.T, f *fixture) {
 		const often = `for n in $(seq 60); do "$@" || exit; done`
 		shown := onScreen(t, inShell(f.cmd("--no-output 5m", "echo", "line"), often)).end(0)
 		require.Equal(t, strings.Repeat("line\r\n", 60), shown)
 	})
-	t.Run("output that a person stopped is no silence", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "output that a person stopped is no silence", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("--no-output 4s", f.child("tick:25")...))
 		s.reads("1")
 		s.types(ctrlS)
@@ -331,9 +301,7 @@ func TestTTYRestored(t *testing.T) {
 		}, 143},
 	}
 	for name, c := range ends {
-		t.Run("after "+name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "after "+name, func(t *testing.T, f *fixture) {
 			steps := append([]string{"ignore:INT", "raw", "say:ready"}, strings.Fields(c.steps)...)
 			s := onScreen(t, f.cmd(c.flags, f.child(steps...)...))
 			s.reads("ready")
@@ -346,9 +314,7 @@ func TestTTYRestored(t *testing.T) {
 			require.Empty(t, escape.WithToken(f.token))
 		})
 	}
-	t.Run("after SIGKILL of watchdog", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "after SIGKILL of watchdog", func(t *testing.T, f *fixture) {
 		s := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...),
 			`sh -c 'echo $$ >pid; exec "$@"' sh "$@"; read end`))
 		s.reads("ready")
@@ -361,9 +327,7 @@ func TestTTYRestored(t *testing.T) {
 		s.types("\n")
 		s.end(0)
 	})
-	t.Run("after a shell of the command's that had the foreground was killed", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "after a shell of the command's that had the foreground was killed", func(t *testing.T, f *fixture) {
 		child := f.child("ignore:INT", "ignore:TERM", "raw", "say:ready", "stay")
 		script := "trap '' INT TERM; " + quoted(child) + "; :" // so that only SIGKILL ends them, however late that is
 		s := onScreen(t, f.cmd("--no-tty --terminal ready --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", script))
@@ -382,13 +346,6 @@ func (f *fixture) kill() {
 // quoted returns words as a shell takes them.
 func quoted(words []string) string { return "'" + strings.Join(words, "' '") + "'" }
 
-// inShell returns a shell that executes a script, in which "$@" is a command.
-func inShell(cmd *exec.Cmd, script string) *exec.Cmd {
-	shell := exec.Command("sh", append([]string{"-c", script, "sh", cmd.Path}, cmd.Args[1:]...)...)
-	shell.Dir, shell.Env = cmd.Dir, cmd.Env
-	return shell
-}
-
 func (s *screen) resize(columns, rows uint16) {
 	s.Helper()
 	require.NoError(s, unix.IoctlSetWinsize(int(s.file.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
@@ -398,9 +355,7 @@ func (s *screen) resize(columns, rows uint16) {
 func TestTTYInput(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"", "--no-output 5m"} {
-		t.Run("a command in a pipe reads from the terminal, with the flags "+flags, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "a command in a pipe reads from the terminal, with the flags "+flags, func(t *testing.T, f *fixture) {
 			cmd := f.cmd(flags, "sh", "-c", "echo ready; read answer </dev/tty; echo said $answer; cat")
 			cmd.Stdin = strings.NewReader("piped\n")
 			s := onScreen(t, cmd)
@@ -410,9 +365,7 @@ func TestTTYInput(t *testing.T) {
 			require.Equal(t, "piped\r\n", s.end(0))
 		})
 	}
-	t.Run("what comes after the end is for the next program", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "what comes after the end is for the next program", func(t *testing.T, f *fixture) {
 		cmd := f.cmd("--no-output 5m", f.child("answer")...)
 		s := onScreen(t, inShell(cmd, `"$@"; echo over; read next; echo next $next`))
 		s.types("one\n")
@@ -427,9 +380,7 @@ func TestTTYInput(t *testing.T) {
 func TestJob(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"--no-output 4s", "--wall-clock 5m"} {
-		t.Run("with the flags "+flags, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "with the flags "+flags, func(t *testing.T, f *fixture) {
 			job := f.cmd(flags, f.child("say:ready", "answer", "tick:3")...)
 			s := inBash(t, job)
 			s.types(quoted(job.Args) + "\n")
@@ -503,18 +454,14 @@ func TestJobInBackground(t *testing.T) {
 // TestNoShell checks Ctrl-Z where nobody could have the job go on, and a terminal that goes away.
 func TestNoShell(t *testing.T) {
 	t.Parallel()
-	t.Run("Ctrl-Z does nothing", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "Ctrl-Z does nothing", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("--no-output 5m", f.child("say:ready", "answer")...))
 		s.reads("ready")
 		s.types(ctrlZ + "on\n")
 		s.reads("answer: on")
 		s.end(0)
 	})
-	t.Run("a terminal that hangs up ends all", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "a terminal that hangs up ends all", func(t *testing.T, f *fixture) {
 		s := onScreen(t, f.cmd("--no-output 5m --grace-int 0", f.child("ignore:INT", "leave", "say:ready", "stay")...))
 		s.reads("ready")
 		require.NoError(t, s.line.Close())

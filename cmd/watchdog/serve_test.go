@@ -49,11 +49,15 @@ func (s testStore) page(t *testing.T, query string) string {
 	return text
 }
 
-// ask asks a server for a page, and returns the beginning of the answer.
-func ask(t *testing.T, url string) (status int, body *bufio.Reader) {
+// ask asks a server for a page under a name, its own for an empty one, and returns the beginning of the answer.
+func ask(t *testing.T, url, host string) (status int, body *bufio.Reader) {
 	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	r.Host = host
+	r.Header.Set("X-Forwarded-Host", "localhost")
 	client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get(url)
+	answer, err := client.Do(r)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	return answer.StatusCode, bufio.NewReader(answer.Body)
@@ -61,7 +65,12 @@ func ask(t *testing.T, url string) (status int, body *bufio.Reader) {
 
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	status, body := ask(t, url)
+	return getAs(t, url, "")
+}
+
+func getAs(t *testing.T, url, host string) (status int, text string) {
+	t.Helper()
+	status, body := ask(t, url, host)
 	all, err := io.ReadAll(body)
 	require.NoError(t, err)
 	return status, string(all)
@@ -101,7 +110,7 @@ func TestServe(t *testing.T) {
 	})
 	t.Run("readers of the updates do not keep it from ending", func(t *testing.T) {
 		url, end := serve(t, store, "--page")
-		_, updates := ask(t, url+"?live")
+		_, updates := ask(t, url+"?live", "")
 		line, err := updates.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "retry: 2000\n", line)
@@ -123,31 +132,17 @@ func TestServe(t *testing.T) {
 func TestServeHosts(t *testing.T) {
 	t.Parallel()
 	store, _ := stalledStore(t)
-	statusFor := func(t *testing.T, url, host string) (int, string) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-		require.NoError(t, err)
-		r.Host = host
-		r.Header.Set("X-Forwarded-Host", "localhost")
-		client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
-		answer, err := client.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(text)
-	}
 	t.Run("only its own and those of --host are answered, at every path", func(t *testing.T) {
 		url, end := serve(t, store, "--host", "dash.example", "--host=Other.Example")
 		for _, host := range []string{"127.0.0.1", "localhost:9", "LOCALHOST.", "[::1]:80", "dash.example", "other.example:443"} {
 			for _, path := range []string{"", "healthz", "?run=stalled"} {
-				status, text := statusFor(t, url+path, host)
+				status, text := getAs(t, url+path, host)
 				assert.Equal(t, http.StatusOK, status, "%s of %s: %s", path, host, text)
 			}
 		}
 		for _, host := range []string{"evil.example", "evil.example:8080", "0.0.0.0", "192.0.2.1", "dash.example.evil.example"} {
 			for _, path := range []string{"", "healthz", "?run=stalled", "?live", "?file=style.css", "nothing"} {
-				status, text := statusFor(t, url+path, host)
+				status, text := getAs(t, url+path, host)
 				assert.Equal(t, http.StatusMisdirectedRequest, status, "%s of %s", path, host)
 				assert.Contains(t, text, "watchdog serve --host NAME")
 				assert.NotContains(t, text, "stalled")
@@ -163,9 +158,9 @@ func TestServeHosts(t *testing.T) {
 			require.NoError(t, err)
 			for _, own := range ownAddresses(t) {
 				at := "http://" + net.JoinHostPort(own, port) + "/"
-				status, _ := statusFor(t, at, "")
+				status, _ := getAs(t, at, "")
 				assert.Equal(t, http.StatusOK, status, at)
-				status, _ = statusFor(t, at, "evil.example")
+				status, _ = getAs(t, at, "evil.example")
 				assert.Equal(t, http.StatusMisdirectedRequest, status, at)
 			}
 			end()
@@ -219,7 +214,7 @@ func TestNothingIsWritten(t *testing.T) {
 		require.NoError(t, filled.Close())
 		before := contentOf(t, store)
 		url, end := serve(t, "--store="+store, "--page")
-		_, updates := ask(t, url+"?live")
+		_, updates := ask(t, url+"?live", "")
 		_, text := get(t, url)
 		assert.Contains(t, text, `<bdi>live</bdi>`)
 		assert.Contains(t, text, `<bdi>s-1</bdi>`)
