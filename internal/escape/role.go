@@ -260,9 +260,9 @@ func (r role) startTrees() error {
 	if err != nil {
 		return err
 	}
-	for _, args := range [][]string{sleeper.args(path, r.token, r.registry), daemon(sleeper).args(path, r.token, r.registry)} {
+	for _, first := range []part{sleeper, daemon(sleeper)} {
 		_, err := proctree.Start(proctree.Command{
-			Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil},
+			Path: path, Args: first.args(path, r.token, r.registry), Env: os.Environ(), Files: []*os.File{nil, nil, nil},
 		})
 		if err != nil {
 			return err

@@ -120,13 +120,13 @@ func (f *fixture) request(ctx context.Context, api modelproxy.API) *http.Request
 	return req
 }
 
-// begin sends a call of Anthropic, and returns what is answered at first.
-func (f *fixture) begin(ctx context.Context) *http.Response {
+// begin sends a call of Anthropic, and returns its answer when that has begun.
+func (f *fixture) begin(ctx context.Context) io.Reader {
 	f.Helper()
 	resp, err := f.client.Do(f.request(ctx, modelproxy.Anthropic))
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	return resp.Body
 }
 
 // call sends a call of an API.
@@ -350,7 +350,7 @@ func TestAtOnce(t *testing.T) {
 			<-next
 		}
 	})
-	lines := bufio.NewScanner(f.begin(t.Context()).Body)
+	lines := bufio.NewScanner(f.begin(t.Context()))
 	for i := range 3 {
 		require.True(t, lines.Scan())
 		assert.Equal(t, fmt.Sprintf("data: %d", i), lines.Text())
@@ -382,7 +382,7 @@ func TestVanished(t *testing.T) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		})
-		_, err := io.ReadAll(f.begin(t.Context()).Body)
+		_, err := io.ReadAll(f.begin(t.Context()))
 		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	})
 	t.Run("a run that ends ends the calls under way", func(t *testing.T) {
@@ -493,7 +493,7 @@ func TestClose(t *testing.T) {
 		<-req.Context().Done()
 	})
 	for range 20 {
-		_, err := f.begin(t.Context()).Body.Read(make([]byte, 1))
+		_, err := f.begin(t.Context()).Read(make([]byte, 1))
 		require.NoError(t, err)
 	}
 	require.NoError(t, f.proxy.Close())
