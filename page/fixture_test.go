@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -114,8 +115,13 @@ func (f *fixture) page() *page.Page {
 // get returns the answer to a request for a query.
 func (f *fixture) get(query string) *httptest.ResponseRecorder {
 	f.Helper()
+	return ask(f.page(), http.MethodGet, "/"+query)
+}
+
+// ask returns the answer of a handler to a request.
+func ask(handler http.Handler, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	f.page().ServeHTTP(w, httptest.NewRequestWithContext(f.Context(), http.MethodGet, "/"+query, nil))
+	handler.ServeHTTP(w, httptest.NewRequest(method, target, nil))
 	return w
 }
 
@@ -125,6 +131,18 @@ func (f *fixture) shown(query string) string {
 	w := f.get(query)
 	require.Equal(f, http.StatusOK, w.Code, w.Body)
 	return w.Body.String()
+}
+
+// shows checks that a text has parts, and none of those that begin with an exclamation mark.
+func shows(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if absent, not := strings.CutPrefix(part, "!"); not {
+			assert.NotContains(t, text, absent)
+		} else {
+			assert.Contains(t, text, part)
+		}
+	}
 }
 
 func runQuery(runID string) string { return "?run=" + url.QueryEscape(runID) }
@@ -210,12 +228,16 @@ func (f *fixture) fleet() {
 // hashed are the hashes of files, which change with every change of a file.
 var hashed = regexp.MustCompile(`&amp;v=\w+`)
 
-// codes are those of the taxonomy that a reader can choose: TestStates wants each.
+// codes are those of the taxonomy that a reader can choose: TestFilters wants each.
 var codes = regexp.MustCompile(`(<option>watchdog_\w+</option>\n)+`)
 
-// golden compares a page with its golden file.
+// golden compares what a page has between its frame with a golden file, which for the list has the frame, too.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	if name != "list.html" {
+		_, got, _ = strings.Cut(got, "<main id=\"main\" tabindex=\"-1\">\n")
+		got, _, _ = strings.Cut(got, "</main>")
+	}
 	got = hashed.ReplaceAllString(got, "&amp;v=HASH")
 	got = codes.ReplaceAllString(got, "<option>CODES</option>\n")
 	path := filepath.Join("testdata", name)

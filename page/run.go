@@ -94,9 +94,7 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 
 // tell fills in the story, and what is drawn of it.
 func (v *runPage) tell(r story.Record) {
-	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e watchdog.Event) bool {
-		return e.Type == watchdog.EventCheckpoint // which tells of nothing that happened
-	})
+	r.Events = story.Happened(r.Events)
 	v.Story = story.Of(r, v.Now)
 	slices.Reverse(v.Layers) // as the timeline goes on, the oldest first
 	v.Since = v.StartedAt

@@ -93,13 +93,7 @@ func (r *Reader) chatCalls(m *message) bool {
 	if m.FunctionCall != nil {
 		add("", m.FunctionCall)
 	}
-	called := len(m.ToolCalls) > 0 || m.FunctionCall != nil
-	for _, b := range blocksOf(m.Content) {
-		if b.Type == "tool_use" {
-			called = true
-			r.call("", id, b.call())
-		}
-	}
+	called := r.blockCalls("", id, m.Content) || len(m.ToolCalls) > 0 || m.FunctionCall != nil
 	if r.text.command = ""; !called {
 		r.textCall(id, m)
 	}
@@ -133,13 +127,7 @@ func commandIn(text string) (command string) {
 
 // chatUser takes what is in the user's role: results, what came back from a command in a text, or what a person typed.
 func (r *Reader) chatUser(m *message, at time.Time) (known bool) {
-	known, results := true, false
-	for _, b := range blocksOf(m.Content) {
-		if b.Type == "tool_result" {
-			results = true
-			known = r.result("", b.result(at, false)) && known
-		}
-	}
+	known, results := r.blockResults("", m.Content, at, false)
 	outcome := outcomeOf(m.Content)
 	observes := m.Extra.Returncode != nil || strings.HasPrefix(string(outcome), "<returncode>")
 	command := r.text.command
@@ -148,8 +136,7 @@ func (r *Reader) chatUser(m *message, at time.Time) (known bool) {
 	case results:
 	case observes && command != "":
 		r.text.observed = true
-		input, _ := json.Marshal(map[string]string{"command": command}) // a text is always valid
-		r.call("", r.text.message, call{step: loop.Step{Tool: "bash", Input: input}})
+		r.call("", r.text.message, shellCall("bash", command))
 		return r.result("", result{outcome: outcome, at: at})
 	case strings.HasPrefix(string(m.Extra.InterruptType), "User"):
 		r.says("", at)

@@ -58,11 +58,7 @@ func (r *Reader) claude(data []byte) bool {
 		if l.Type == "user" {
 			return r.claudeUser(agent, &l)
 		}
-		for _, b := range blocksOf(l.Message.Content) {
-			if b.Type == "tool_use" {
-				r.call(agent, string(cmp.Or(l.Message.ID, l.UUID)), b.call())
-			}
-		}
+		r.blockCalls(agent, string(cmp.Or(l.Message.ID, l.UUID)), l.Message.Content)
 		return true
 	case "attachment":
 		if a := &l.Attachment; a.Type == "queued_command" && a.CommandMode != "task-notification" && l.typed(a.Prompt) {
@@ -75,14 +71,8 @@ func (r *Reader) claude(data []byte) bool {
 
 // claudeUser takes a line in the user's role: results, what a person typed, or what the program says.
 func (r *Reader) claudeUser(agent string, l *claudeLine) (known bool) {
-	known, results := true, false
 	at := timeOf(string(l.Timestamp))
-	for _, b := range blocksOf(l.Message.Content) {
-		if b.Type == "tool_result" {
-			results = true
-			known = r.result(agent, b.result(at, l.Denial != "")) && known
-		}
-	}
+	known, results := r.blockResults(agent, l.Message.Content, at, l.Denial != "")
 	if !results && l.typed(l.Message.Content) {
 		r.says(agent, at)
 	}

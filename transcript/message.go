@@ -50,15 +50,38 @@ func blocksOf(content json.RawMessage) []block {
 	return all
 }
 
-func (b *block) call() call {
-	return call{id: string(b.ID), step: loop.Step{Tool: string(b.Name), Input: b.Input}}
+// blockCalls takes the calls in a content, and reports whether there are any.
+func (r *Reader) blockCalls(agent, message string, content json.RawMessage) (called bool) {
+	for _, b := range blocksOf(content) {
+		if b.Type == "tool_use" {
+			called = true
+			r.call(agent, message, call{id: string(b.ID), step: loop.Step{Tool: string(b.Name), Input: b.Input}})
+		}
+	}
+	return called
 }
 
-func (b *block) result(at time.Time, denied bool) result {
-	outcome := outcomeOf(b.Content)
-	return result{
-		id: string(b.ToolUseID), outcome: outcome, failed: b.IsError, refused: denied || refused(outcome), at: at,
+// blockResults takes the results in a content, and reports whether there are any, and the call of each is known.
+func (r *Reader) blockResults(
+	agent string, content json.RawMessage, at time.Time, denied bool,
+) (known, results bool) {
+	known = true
+	for _, b := range blocksOf(content) {
+		if b.Type == "tool_result" {
+			results = true
+			outcome := outcomeOf(b.Content)
+			known = r.result(agent, result{
+				id: string(b.ToolUseID), outcome: outcome, failed: b.IsError, refused: denied || refused(outcome), at: at,
+			}) && known
+		}
 	}
+	return known, results
+}
+
+// shellCall is a call without an ID, of a tool that takes a command.
+func shellCall(tool, command string) call {
+	input, _ := json.Marshal(map[string]string{"command": command}) // a text is always valid
+	return call{step: loop.Step{Tool: tool, Input: input}}
 }
 
 // refused reports whether the outcome of a call says that a person refused it.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 // A sweAgentStep is an element of a trajectory of SWE-agent. It has no times.
@@ -23,11 +21,7 @@ func (r *Reader) sweAgent(data []byte) bool {
 	if action == "" {
 		return true // it only thought
 	}
-	input, err := json.Marshal(map[string]string{"command": action})
-	if err != nil {
-		return false
-	}
-	r.call("", "", call{step: loop.Step{Tool: sweAgentTool(action), Input: input}})
+	r.call("", "", shellCall(sweAgentTool(action), action))
 	return r.result("", result{outcome: outcomeOf(s.Observation)})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,17 +107,9 @@ func shell(t *testing.T, script string, command ...string) string {
 	return string(output)
 }
 
-// scriptFile writes a completion to a file.
-func scriptFile(t *testing.T, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "_completion")
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	return file
-}
-
 func TestBash(t *testing.T) {
 	t.Parallel()
-	file := scriptFile(t, shells.Bash(exampleModel(t)))
+	script := file(t, "_completion", shells.Bash(exampleModel(t)))
 	for words, want := range map[string]string{ // as bash divides them
 		"example ":                               "walk run --help --store --json",
 		"example w":                              "walk",
@@ -139,7 +130,7 @@ func TestBash(t *testing.T) {
 		"example sec":                            "",
 	} {
 		t.Run(words, func(t *testing.T) {
-			got := shell(t, "source "+file+`
+			got := shell(t, "source "+script+`
 				COMP_WORDS=(`+strings.TrimSuffix(words, " ")+`)
 				[[ "$WORDS" == *" " ]] && COMP_WORDS+=("")
 				COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -149,7 +140,7 @@ func TestBash(t *testing.T) {
 		})
 	}
 	t.Run("the program's own loads", func(t *testing.T) {
-		got := shell(t, "source "+scriptFile(t, program(t, "completion", "bash").stdout)+"\ncomplete -p watchdog\n",
+		got := shell(t, "source "+file(t, "_completion", program(t, "completion", "bash").stdout)+"\ncomplete -p watchdog\n",
 			"bash", "--norc", "--noprofile")
 		require.Contains(t, got, "_watchdog")
 	})
@@ -181,7 +172,7 @@ print -r -- "$said"
 `
 
 func TestZshOffers(t *testing.T) {
-	example, own := scriptFile(t, shells.Zsh(exampleModel(t))), scriptFile(t, program(t, "completion", "zsh").stdout)
+	example, own := file(t, "_completion", shells.Zsh(exampleModel(t))), file(t, "_completion", program(t, "completion", "zsh").stdout)
 	for line, want := range map[string]string{
 		"example ":                                         "<walk> <run>",
 		"example --js":                                     "<--json>",
@@ -230,7 +221,7 @@ func TestFish(t *testing.T) {
 	} {
 		t.Run(name+" is completed", func(t *testing.T) {
 			const prepare = "touch lost right-file; echo >juggle7; chmod +x juggle7; set PATH . $PATH; complete -c juggle7 -f -a now\nsource "
-			got := shell(t, prepare+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
+			got := shell(t, prepare+file(t, "_completion", test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
 			require.Equal(t, test.want, strings.TrimSpace(got))
 		})
 	}

@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -66,6 +70,77 @@ func (s *saidText) String() string {
 type outcome struct {
 	stdout, stderr string
 	status         int
+}
+
+// must fails the test unless the program ended with the status.
+func (o outcome) must(t *testing.T, status int) outcome {
+	t.Helper()
+	require.Equalf(t, status, o.status, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
+	return o
+}
+
+// A live is a program that runs.
+type live struct {
+	*testing.T
+	cmd    *exec.Cmd
+	lines  *bufio.Reader
+	seen   []string // the lines of its standard output that were read
+	stderr *saidText
+}
+
+// begin starts a program.
+func begin(t *testing.T, cmd *exec.Cmd) *live {
+	t.Helper()
+	p := &live{T: t, cmd: cmd, stderr: &saidText{}}
+	cmd.Stderr = p.stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	p.lines = bufio.NewReader(out)
+	return p
+}
+
+// start starts a program and waits until its command has printed ready.
+func start(t *testing.T, cmd *exec.Cmd) *live {
+	t.Helper()
+	p := begin(t, cmd)
+	require.Equal(t, "ready", p.until(""))
+	return p
+}
+
+// until reads lines until one has the text, and returns that one.
+func (p *live) until(text string) string {
+	p.Helper()
+	for {
+		line, err := p.lines.ReadString('\n')
+		require.NoErrorf(p, err, "waiting for %q, it printed %q, %q and %q", text, p.seen, line, p.stderr)
+		line = strings.TrimSuffix(line, "\n")
+		p.seen = append(p.seen, line)
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+}
+
+// says waits until its standard error has the text.
+func (p *live) says(text string) {
+	p.Helper()
+	require.Eventually(p, func() bool { return strings.Contains(p.stderr.String(), text) }, waitBound, 10*time.Millisecond, text)
+}
+
+func (p *live) signal(sig syscall.Signal) {
+	p.Helper()
+	require.NoError(p, p.cmd.Process.Signal(sig))
+}
+
+func (p *live) end() outcome {
+	p.Helper()
+	rest, err := io.ReadAll(p.lines)
+	require.NoError(p, err)
+	p.seen = append(p.seen, strings.FieldsFunc(string(rest), func(r rune) bool { return r == '\n' })...)
+	p.cmd.Wait() // the status is returned
+	return outcome{string(rest), p.stderr.String(), p.cmd.ProcessState.ExitCode()}
 }
 
 // program runs the program with a command line, without the variables that it reads.

@@ -170,13 +170,8 @@ func (c *runCmd) applyProbe(probe *stall.Probe) {
 }
 
 func (c *runCmd) applyNames(cfg *stall.Config) {
-	cfg.Step = defaultStep
-	if c.Step != "" {
-		cfg.Step = c.Step
-	}
-	if c.FingerprintPrefix != "" {
-		cfg.FingerprintPrefix = c.FingerprintPrefix
-	}
+	cfg.Step = cmp.Or(c.Step, defaultStep)
+	cfg.FingerprintPrefix = cmp.Or(c.FingerprintPrefix, cfg.FingerprintPrefix)
 	cfg.Artifacts, cfg.CheckID, cfg.Workflow = c.Artifacts, c.CheckID, c.Workflow
 	cfg.Iteration, cfg.StepLog, cfg.RunID = c.Iteration, c.StepLog, c.ID
 }

@@ -50,6 +50,18 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
+// inFixture runs a test in a fixture of its own, beside others.
+func inFixture(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { t.Parallel(); test(t, newFixture(t)) })
+}
+
+// withModels is inFixture with a server of models.
+func withModels(t *testing.T, name string, test func(t *testing.T, f *fixture, m *models)) {
+	t.Helper()
+	inFixture(t, name, func(t *testing.T, f *fixture) { test(t, f, serveModels(t)) })
+}
+
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -78,20 +90,29 @@ func (f *fixture) program(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs the program to its end and checks that no process of its command is alive.
+// run is ended with the flags of run and a command.
 func (f *fixture) run(flags string, command ...string) outcome {
 	f.Helper()
-	o := finish(f.T, f.cmd(flags, command...))
+	return f.ended(f.cmd(flags, command...))
+}
+
+// ended runs a program to its end and checks that nothing of its command is alive.
+func (f *fixture) ended(cmd *exec.Cmd) outcome {
+	f.Helper()
+	o := finish(f.T, cmd)
 	require.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 
-// must fails the test unless the program ended with the status.
-func (o outcome) must(t *testing.T, status int) outcome {
-	t.Helper()
-	require.Equalf(t, status, o.status, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
-	return o
+// under returns a command under another program.
+func under(cmd *exec.Cmd, program ...string) *exec.Cmd {
+	around := exec.Command(program[0], append(append(program[1:], cmd.Path), cmd.Args[1:]...)...)
+	around.Dir, around.Env = cmd.Dir, cmd.Env
+	return around
 }
+
+// inShell returns a shell that executes a script, in which "$@" is a command.
+func inShell(cmd *exec.Cmd, script string) *exec.Cmd { return under(cmd, "sh", "-c", script, "sh") }
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
@@ -108,10 +129,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // TestFewDescriptors checks that the error names the limit, and not /proc, which cannot be read then.
 func TestFewDescriptors(t *testing.T) {
 	f := newFixture(t)
-	cmd := f.cmd("", "true")
-	limited := exec.Command("/bin/sh", append([]string{"-c", `ulimit -n 8; exec "$@"`, "sh"}, cmd.Args...)...)
-	limited.Dir, limited.Env = cmd.Dir, cmd.Env
-	o := finish(t, limited).must(t, 125)
+	o := finish(t, inShell(f.cmd("", "true"), `ulimit -n 8; exec "$@"`)).must(t, 125)
 	require.Contains(t, o.stderr, "raise its limit (ulimit -n)")
 	require.NotContains(t, o.stderr, "mount")
 }
@@ -119,14 +137,11 @@ func TestFewDescriptors(t *testing.T) {
 // TestNoProc has the program where /proc is not mounted, as in a bare chroot.
 func TestNoProc(t *testing.T) {
 	f := newFixture(t)
-	cmd := f.cmd("", "true")
-	const mounted = `mount -t tmpfs none /proc && exec "$@"`
-	without := exec.Command("/bin/sh", append([]string{"-c", mounted, "sh"}, cmd.Args...)...)
-	without.Dir, without.Env = cmd.Dir, cmd.Env
-	without.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount")
 	}
+	without := inShell(f.cmd("", "true"), `mount -t tmpfs none /proc && exec "$@"`)
+	without.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	o := finish(t, without).must(t, 125)
 	require.Contains(t, o.stderr, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
 }

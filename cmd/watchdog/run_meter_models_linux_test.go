@@ -14,10 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed62658d38/watchdog/internal/escape"
 )
 
 // Each call of a model uses so many tokens.
@@ -145,14 +141,6 @@ func (f *fixture) at(url string, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// ended runs a program to its end and checks that nothing of its command is alive.
-func (f *fixture) ended(cmd *exec.Cmd) outcome {
-	f.Helper()
-	o := finish(f.T, cmd)
-	require.Empty(f, escape.WithToken(f.token), "a process outlives the program")
-	return o
-}
-
 func pemOf(cert *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
 }
@@ -193,7 +181,7 @@ var dialects = map[string]dialect{
 }
 
 // request is a call, of a word such as "chat" or "chat+stream+gzip".
-func request(about string) (*http.Request, error) {
+func request(about string) *http.Request {
 	name, how, _ := strings.Cut(about, "+")
 	d := dialects[name]
 	path, stream := d.path, ""
@@ -206,14 +194,14 @@ func request(about string) (*http.Request, error) {
 	body := strings.NewReader(strings.Replace(d.body, "STREAM", stream, 1))
 	req, err := http.NewRequest(http.MethodPost, os.Getenv(d.variable)+path, body)
 	if err != nil {
-		return nil, err
+		panic(err) // the variable is no URL
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(d.header, keyCanary)
 	if strings.Contains(how, "gzip") {
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
-	return req, nil
+	return req
 }
 
 var plainClient = &http.Client{Transport: &http.Transport{
@@ -223,11 +211,7 @@ var plainClient = &http.Client{Transport: &http.Transport{
 // askModel makes a call and prints its status, and then all that it got in quotes. A quiet one prints
 // nothing.
 func askModel(about string) error {
-	req, err := request(about)
-	if err != nil {
-		return err
-	}
-	resp, err := plainClient.Do(req)
+	resp, err := plainClient.Do(request(about))
 	if err != nil {
 		_, err = fmt.Println("no answer")
 		return err
@@ -251,11 +235,7 @@ func askAll(about string) error {
 	for range 30 {
 		all.Go(func() {
 			for {
-				req, err := request(about)
-				if err != nil {
-					panic(err)
-				}
-				resp, err := plainClient.Do(req)
+				resp, err := plainClient.Do(request(about))
 				if err != nil {
 					return
 				}
@@ -274,11 +254,7 @@ func askAll(about string) error {
 
 // breakOff:CALL reads the first bytes of an answer, and goes away.
 func breakOff(about string) error {
-	req, err := request(about)
-	if err != nil {
-		return err
-	}
-	resp, err := plainClient.Do(req)
+	resp, err := plainClient.Do(request(about))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/stall"
@@ -220,9 +222,7 @@ func TestRunReasons(t *testing.T) {
 	said := make([]string, len(cases))
 	t.Run("of each kind", func(t *testing.T) {
 		for i, c := range cases {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t)
+			inFixture(t, c.name, func(t *testing.T, f *fixture) {
 				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...))
 				require.Contains(t, []int{124, 137}, o.status)
 				require.Equal(t, strings.Contains(o.stderr, "SIGKILL"), o.status == 137)
@@ -259,17 +259,14 @@ func TestIgnoredStall(t *testing.T) {
 	require.Contains(t, string(text), `"ignore"`)
 }
 
+// TestBackground has a process that stays.
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	t.Run("stays with --keep-background", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		finish(t, f.cmd("--keep-background", f.child("leave", "exit:3")...)).must(t, 3)
-		left := escape.WithToken(f.token)
-		require.Len(t, left, 1)
-		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
-	})
+	f := newFixture(t)
+	finish(t, f.cmd("--keep-background", f.child("leave", "exit:3")...)).must(t, 3)
+	require.Len(t, escape.WithToken(f.token), 1)
+	f.kill()
+	eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 }
 
 func TestRunConfig(t *testing.T) {
@@ -302,9 +299,7 @@ func TestRunConfig(t *testing.T) {
 			"did you mean WATCHDOG_STALL_NO_OUTPUT_TIMEOUT?"},
 		{"the one switch switches everything off", stallBlock, "--wall-clock 500ms", "WATCHDOG_DISABLED=true", 5, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			command := []string{"sh", "-c", "echo ready; sleep 20"}
 			if c.status == 5 {
 				command = []string{"sh", "-c", "echo ready; sleep 2; exit 5"}
@@ -322,4 +317,107 @@ func TestRunConfig(t *testing.T) {
 			require.Equal(t, c.says == "", stderr == "")
 		})
 	}
+}
+
+// TestRunSurvivors checks that no process of a command survives the kill of this program, or the command's own exit,
+// however it tries to escape. In proctree and stall each tree ends in every way.
+func TestRunSurvivors(t *testing.T) {
+	t.Parallel()
+	for _, shape := range escape.Scenarios() {
+		t.Run(shape.Name, func(t *testing.T) {
+			t.Parallel()
+			shape := shape.In(t.TempDir())
+			t.Cleanup(shape.End)
+			path, args, _ := shape.Command()
+			graces := []string{"--grace-int", "100ms", "--grace-term", "100ms", "--", path}
+			cmd := newFixture(t).program(append(graces, args[1:]...)...)
+			if shape.LeaderExits {
+				finish(t, cmd).must(t, 0)
+				require.Empty(t, shape.Survivors())
+				return
+			}
+			require.NoError(t, cmd.Start())
+			require.NoError(t, shape.Ready(patience))
+			require.NoError(t, cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
+			none := 0      // how often in a row, because a process that is just starting is invisible for a moment
+			eventually(t, "all of it ends", func() bool {
+				if none++; len(shape.Survivors()) > 0 {
+					none = 0
+				}
+				return none == 5
+			})
+		})
+	}
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sig  syscall.Signal
+		says string
+	}{
+		{syscall.SIGINT, "by SIGINT: ended by SIGINT\n"},
+		{syscall.SIGTERM, "by SIGTERM: ended by SIGINT\n"},
+		{syscall.SIGHUP, "by SIGHUP: ended by SIGINT\n"},
+	} {
+		inFixture(t, "the command ends with "+c.sig.String(), func(t *testing.T, f *fixture) {
+			p := start(t, f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...))
+			p.signal(c.sig)
+			o := p.end().must(t, 128+int(c.sig))
+			require.Regexp(t, `^watchdog: the command was interrupted after \d+s `+c.says+"$", o.stderr)
+			require.Empty(t, escape.WithToken(f.token))
+		})
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		inFixture(t, "a second "+sig.String()+" ends watchdog and every process of the command", func(t *testing.T, f *fixture) {
+			p := start(t, f.cmd("--grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+			p.signal(sig)
+			eventually(t, "nothing is left, once it is no repeat any more", func() bool {
+				p.signal(sig)
+				return len(escape.WithToken(f.token)) == 0
+			})
+			p.end()
+			require.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+		})
+	}
+	inFixture(t, "SIGQUIT is passed on, and the command decides what it means", func(t *testing.T, f *fixture) {
+		p := start(t, f.cmd("--no-output 5m", f.child("quit:7")...))
+		p.signal(syscall.SIGQUIT)
+		o := p.end().must(t, 7)
+		require.Equal(t, "quit\n", o.stdout)
+		require.Empty(t, o.stderr)
+	})
+}
+
+// GNU timeout sends its signal to its child and then to its group: watchdog gets it twice in one instant. So it
+// does with a signal that it gets itself.
+func TestUnderTimeout(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("timeout"); err != nil {
+		t.Skip(err)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String()+" ends the command in its grace", func(t *testing.T) {
+			t.Parallel()
+			for range 20 {
+				f := newFixture(t)
+				p := start(t, under(f.cmd("", f.child("say:ready", "stay")...), "timeout", "1h"))
+				p.signal(sig)
+				says := `^watchdog: the command was interrupted after \d+s by ` + unix.SignalName(sig) + `: ended by SIGINT\n$`
+				require.Regexp(t, says, p.end().stderr)
+			}
+		})
+	}
+}
+
+func TestNohup(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	command := f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")
+	p := start(t, under(f.cmd("--no-output 5m", command...), "nohup"))
+	p.signal(syscall.SIGHUP)
+	require.NoError(t, stepFuncs["touch"](f.path("go")))
+	o := p.end().must(t, 4)
+	require.NotContains(t, o.stderr, "watchdog:")
 }

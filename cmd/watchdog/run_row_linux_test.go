@@ -2,7 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
-	"net/http"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -32,12 +32,13 @@ func (f *fixture) stored(s testStore, flags string, command ...string) *exec.Cmd
 	return cmd
 }
 
-// end returns how the run ended, as its row and as its events have it; there must be one event that says so.
-func (s testStore) end(t *testing.T, id string) (status session.Status, reason, stored string) {
+// end returns how the run ended: the status and the reason of its row, and what its events have, of which one must say
+// so.
+func (s testStore) end(t *testing.T, id string) []string {
 	t.Helper()
 	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
 	require.NoError(t, err)
-	ends := 0
+	ends, stored := 0, ""
 	for _, e := range events {
 		switch e.Type {
 		case watchdog.EventCancel, watchdog.EventComplete:
@@ -49,7 +50,7 @@ func (s testStore) end(t *testing.T, id string) (status session.Status, reason, 
 	}
 	require.Equal(t, 1, ends, "ends of run %s", id)
 	row := s.row(t, id)
-	return row.Status, string(row.Reason), stored
+	return []string{string(row.Status), string(row.Reason), stored}
 }
 
 // swept has one pass of a sweeper for which every silence is too long.
@@ -73,19 +74,15 @@ func TestRunRow(t *testing.T) {
 			var state session.State
 			require.NoError(t, json.Unmarshal(s.row(t, "job").State, &state))
 			assert.Equal(t, session.State{WallClock: 3600, Idle: 300, WarnAt: []float64{}}, state)
-			url, end := serve(t, "--store="+s.url, "--page")
-			status, page := get(t, url)
-			require.Equal(t, http.StatusOK, status)
-			assert.Contains(t, page, "job")
-			assert.Contains(t, page, "wall clock")
-			assert.Contains(t, page, "idle")
-			end()
+			page := s.page(t, "")
+			for _, part := range []string{"job", "wall clock", "idle"} {
+				assert.Contains(t, page, part)
+			}
 			o = s.program(t, "why", "job")
 			assert.Contains(t, o.stdout, "run      job on worker-1\nstate    running")
 			require.NoError(t, stepFuncs["touch"](f.path("go")))
 			assert.Equal(t, outcome{}, p.end())
-			row, reason, stored := s.end(t, "job")
-			assert.Equal(t, []string{"finished", "complete", "complete"}, []string{string(row), reason, stored})
+			assert.Equal(t, []string{"finished", "complete", "complete"}, s.end(t, "job"))
 			assert.Empty(t, s.leases(t), "a lease is left")
 		})
 		t.Run("says that it is ending, with what was sent and what follows, until it has ended", func(t *testing.T) {
@@ -98,10 +95,8 @@ func TestRunRow(t *testing.T) {
 			const sent = ` +SIGTERM sent at [\d:]{8}, SIGKILL due at [\d:]{8} UTC$`
 			assert.Regexp(t, `(?m)^state +ending:`+sent, s.program(t, "why", "stubborn").stdout)
 			assert.Regexp(t, `(?m)^stubborn +ending .*`+sent, s.program(t, "sessions", "--live").stdout)
-			url, end := serve(t, "--store="+s.url, "--page")
-			_, page := get(t, url+"?state=ending")
-			assert.Contains(t, page, `ending</span><span class="sub">SIGTERM sent, SIGKILL next</span>`)
-			end()
+			assert.Contains(t, s.page(t, "?state=ending"),
+				`ending</span><span class="sub">SIGTERM sent, SIGKILL next</span>`)
 			require.NoError(t, stepFuncs["touch"](f.path("go")))
 			p.end().must(t, 124)
 			assert.NotContains(t, string(s.row(t, "stubborn").State), "ending")
@@ -148,18 +143,7 @@ func TestRunRow(t *testing.T) {
 			}
 			assert.Regexp(t, `(?m)^RUN .* AGE +LASTED +SIGN `, s.program(t, "sessions").stdout)
 			assert.Regexp(t, `(?m)^timed +finished .* \d+s +[1-9]\d*s +\d+s +complete$`, s.program(t, "sessions").stdout)
-			url, end := serve(t, "--store="+s.url, "--page")
-			_, page := get(t, url)
-			assert.Regexp(t, `(?s)data-run="timed".*<span>lasted [1-9]\d*s</span>.*</tr>`, page)
-			end()
-		})
-		t.Run("of a command that may be silent is no reason to cancel it while it lives", func(t *testing.T) {
-			f := newFixture(t)
-			p := start(t, f.stored(s, "--id calm --terminal ^never$", f.child("say:ready", "await:"+f.path("go"))...))
-			time.Sleep(10 * time.Millisecond)
-			assert.Contains(t, s.swept(t).stdout, "0 cancelled")
-			require.NoError(t, stepFuncs["touch"](f.path("go")))
-			p.end().must(t, 0)
+			assert.Regexp(t, `(?s)data-run="timed".*<span>lasted [1-9]\d*s</span>.*</tr>`, s.page(t, ""))
 		})
 	})
 }
@@ -198,30 +182,17 @@ func TestRunRowEnds(t *testing.T) {
 				probe := []byte("#!/bin/sh\necho '{}'\n")
 				require.NoError(t, os.WriteFile(f.path("probe.sh"), probe, 0o700)) //nolint:gosec // it must be executable
 				o := finish(t, f.stored(s, c.flags+" --id "+name, f.child(c.steps...)...)).must(t, c.status)
-				row, reason, stored := s.end(t, name)
-				assert.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+				assert.Equal(t, []string{c.row, c.reason, c.reason}, s.end(t, name))
 				assert.Equal(t, c.status == 124, strings.HasSuffix(o.stderr, "; see: watchdog why "+name+"\n"), o.stderr)
 				assert.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 			})
 		}
-		t.Run("of a command that a signal interrupted", func(t *testing.T) {
-			for _, flags := range []string{"", "--no-output 5m"} {
-				f := newFixture(t)
-				id := "interrupted" + strings.Trim(flags, "- 5m")
-				p := start(t, f.stored(s, flags+" --id "+id, f.child("say:ready", "stay")...))
-				p.signal(syscall.SIGTERM)
-				p.end().must(t, 128+int(syscall.SIGTERM))
-				row, reason, stored := s.end(t, id)
-				assert.Equal(t, []string{"interrupted", "", "interrupt"}, []string{string(row), reason, stored})
-			}
-		})
 		t.Run("of a command whose time is used up before it starts", func(t *testing.T) {
 			f := newFixture(t)
 			finish(t, f.stored(s, "--id none-left --wall-clock 1ns", f.child("touch:"+f.path("started"))...)).must(t, 124)
 			assert.False(t, f.exists("started"))
-			row, reason, stored := s.end(t, "none-left")
 			const code = "watchdog_wall_clock_exceeded"
-			assert.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
+			assert.Equal(t, []string{"cancelled", code, code}, s.end(t, "none-left"))
 		})
 		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
 			f := newFixture(t)
@@ -262,8 +233,7 @@ func TestRunKilled(t *testing.T) {
 		t.Run("is found dead by a sweeper, which cancels it, and why tells that", func(t *testing.T) {
 			kill(t, "swept")
 			assert.Contains(t, s.swept(t).stdout, "1 cancelled")
-			row, reason, stored := s.end(t, "swept")
-			assert.Equal(t, []string{"cancelled", "watchdog_host_lost", "watchdog_host_lost"}, []string{string(row), reason, stored})
+			assert.Equal(t, []string{"cancelled", "watchdog_host_lost", "watchdog_host_lost"}, s.end(t, "swept"))
 			o := s.program(t, "why", "swept")
 			assert.Contains(t, o.stdout, "run      swept on worker-1\nstate    stopped ")
 			said := strings.Join(strings.Fields(o.stdout), " ")
@@ -328,8 +298,7 @@ func TestRunElsewhere(t *testing.T) {
 					c.end(t, id)
 					o := p.end().must(t, 124)
 					assert.Regexp(t, "^watchdog: run "+id+" .*"+c.says+".*: ended by SIGINT; see: watchdog why "+id+"\n$", o.stderr)
-					row, reason, stored := s.end(t, id)
-					assert.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+					assert.Equal(t, []string{c.row, c.reason, c.reason}, s.end(t, id))
 				}
 			})
 		}
@@ -425,3 +394,180 @@ func TestRunRowJSON(t *testing.T) {
 	said = regexp.MustCompile(`_seconds": ?[0-9.e-]+`).ReplaceAllString(said, `_seconds": SECONDS`)
 	golden(t, "run_row.json", said)
 }
+
+// A said is what the readers say of a run.
+type said struct {
+	Status, Reason, Outcome, Signal string
+	ExitStatus                      *int `json:"exit_status"`
+}
+
+// listed returns what the list of sessions says of each run.
+func (s testStore) listed(t *testing.T, flags ...string) map[string]said {
+	t.Helper()
+	o := s.program(t, append([]string{"sessions", "--json"}, flags...)...)
+	require.Zero(t, o.status, o.stderr)
+	var list struct {
+		Sessions []struct {
+			RunID string `json:"run_id"`
+			said
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	all := map[string]said{}
+	for _, one := range list.Sessions {
+		all[one.RunID] = one.said
+	}
+	return all
+}
+
+// lastPayload returns the payload of the last event of a run.
+func (s testStore) lastPayload(t *testing.T, id string) string {
+	t.Helper()
+	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
+	require.NoError(t, err)
+	require.NotEmpty(t, events)
+	return string(events[len(events)-1].Payload)
+}
+
+func TestRunOutcome(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		for id, c := range map[string]struct {
+			command []string
+			status  int
+			says    said
+			event   string // ends with
+			why     []string
+		}{
+			"good": {
+				[]string{"true"}, 0, said{"finished", "complete", "succeeded", "", pointer(0)},
+				`"note":"ended with status 0","outcome":"succeeded","exit_status":0}`,
+				[]string{"state    complete ", "it has done its work", "nothing is left to do"},
+			},
+			"bad": {
+				[]string{"sh", "-c", "exit 7"}, 7, said{"finished", "failed", "failed", "", pointer(7)},
+				`"note":"ended with status 7","outcome":"failed","exit_status":7}`,
+				[]string{"state    failed ", "why      its command failed\n         exit status 7", "same --id"},
+			},
+			"killed": {
+				[]string{"sh", "-c", "kill -9 $$"}, 137, said{"finished", "failed", "failed", "SIGKILL", nil},
+				`"note":"ended by SIGKILL","outcome":"failed","signal":"SIGKILL"}`,
+				[]string{"state    failed ", "ended by SIGKILL"},
+			},
+			"unguarded": { // the parent of the command is its guard
+				[]string{"sh", "-c", "sleep 0.5; kill -9 $PPID; sleep 60"}, 125, said{"finished", "failed", "failed", "", nil},
+				`"note":"its guard was killed, and nobody saw how it ended","outcome":"failed"}`,
+				[]string{"state    failed ", "its command failed", "its guard was killed"},
+			},
+		} {
+			t.Run("of a run that is "+id+" is the same for all readers", func(t *testing.T) {
+				f := newFixture(t)
+				finish(t, f.stored(s, "--id "+id, c.command...)).must(t, c.status)
+				assert.True(t, strings.HasSuffix(s.lastPayload(t, id), c.event), s.lastPayload(t, id))
+				assert.Equal(t, []string{watchdog.EventComplete}, s.kinds(t, id))
+				assert.Equal(t, c.says, s.listed(t)[id])
+				why := s.program(t, "why", id).stdout
+				for _, text := range c.why {
+					assert.Contains(t, why, text)
+				}
+				if c.says.Reason == "failed" {
+					assert.NotContains(t, why, "complete")
+					assert.NotContains(t, why, "done its work")
+				}
+				state, _, _ := strings.Cut(strings.TrimPrefix(c.why[0], "state    "), " ")
+				var told struct {
+					State string
+					End   struct {
+						Code, Outcome string
+						ExitStatus    *int `json:"exit_status"`
+					}
+				}
+				require.NoError(t, json.Unmarshal([]byte(s.program(t, "why", "--json", id).stdout), &told))
+				assert.Equal(t, []string{state, c.says.Reason, c.says.Outcome}, []string{told.State, told.End.Code, told.End.Outcome})
+				assert.Equal(t, c.says.ExitStatus, told.End.ExitStatus)
+			})
+		}
+		t.Run("is what lists are filtered by", func(t *testing.T) {
+			newFixture(t) // those above need one, and skip where it does
+			assert.Len(t, s.listed(t, "--reason", "failed"), 3)
+			assert.Equal(t, []string{"good"}, slices.Collect(maps.Keys(s.listed(t, "--reason", "complete"))))
+			for reason, ids := range map[string][]string{
+				"failed": {"bad", "killed", "unguarded"}, "complete": {"good"}, "watchdog_idle_timeout": nil,
+			} {
+				page := s.page(t, "?reason="+reason)
+				for _, id := range []string{"good", "bad", "killed", "unguarded"} {
+					assert.Equal(t, slices.Contains(ids, id), strings.Contains(page, `data-run="`+id+`"`), "%s in the list of %s", id, reason)
+				}
+			}
+			assert.Contains(t, s.page(t, "?run=bad"), `<span class="badge failed">failed</span> <strong>Ended:</strong> its command failed.`)
+		})
+	})
+}
+
+func TestRunAgain(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		const failed, succeeds = `^watchdog: run job failed at 20\S+Z \(exit status 7\): it is resumed, in a fresh window\n$`, "true"
+		t.Run("a run that failed is resumed, and that is said in one line", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id job", "sh", "-c", "exit 7")).must(t, 7)
+			o := finish(t, f.stored(s, "--id job --json", "sh", "-c", "exit 7")).must(t, 7)
+			assert.Contains(t, o.stderr, `"resumed_after":"failed"`)
+			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			o = finish(t, f.stored(s, "--id job", succeeds)).must(t, 0)
+			assert.Regexp(t, failed, o.stderr)
+			assert.Equal(t, []string{
+				watchdog.EventComplete, watchdog.EventResume, watchdog.EventComplete, watchdog.EventResume, watchdog.EventComplete,
+			}, s.kinds(t, "job"))
+			why := s.program(t, "why", "job").stdout
+			assert.Contains(t, why, "state    complete ")
+			assert.Regexp(t, `(?m)^before +\S+ failed \(exit status 7\) after \S+\n +\S+ failed \(exit status 7\) after \S+\n`+
+				`started .*, window 3$`, why)
+			assert.Equal(t, "succeeded", s.listed(t)["job"].Outcome)
+		})
+		t.Run("a run that succeeded starts no command, and says what to do", func(t *testing.T) {
+			f := newFixture(t)
+			o := finish(t, f.stored(s, "--id job", f.child("touch:"+f.path("started"))...)).must(t, 125)
+			assert.Regexp(t, `^watchdog: run "job" has done its work, at 20\S+Z: use another --id, or write watchdog resume job `+
+				`first\n$`, o.stderr)
+			assert.False(t, f.exists("started"))
+			o = s.program(t, "resume", "job")
+			require.Zero(t, o.status, o.stderr)
+			finish(t, f.stored(s, "--id job", "sh", "-c", "exit 5")).must(t, 5)
+			assert.Regexp(t, `\(before: failed\)`, s.program(t, "resume", "job").stdout)
+		})
+		t.Run("a run that was stopped is resumed", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id late --wall-clock 300ms", "sleep", "60")).must(t, 124)
+			o := finish(t, f.stored(s, "--id late", succeeds)).must(t, 0)
+			assert.Regexp(t, `^watchdog: run late was stopped at 20\S+Z \(ran \S+ m?s of 300 ms, `+
+				`watchdog_wall_clock_exceeded\): it is resumed, in a fresh window\n$`, o.stderr)
+			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete}, s.kinds(t, "late"))
+		})
+	})
+}
+
+// TestMeterAllRefused runs a command that makes nothing of it that no call is let through.
+func TestMeterAllRefused(t *testing.T) {
+	t.Parallel()
+	s := sqliteStore(t)
+	settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {tokens: 1310, reserve: {tokens: 1300}}\n")
+	f, m := newFixture(t), serveModels(t)
+	metered := func(id string, steps ...string) outcome {
+		cmd := f.metered(m, "--config "+settings+" --id "+id, steps...)
+		cmd.Env = append(cmd.Env, "WATCHDOG_STORE="+s.url)
+		return f.ended(cmd)
+	}
+	metered("none", "ask:chat").must(t, 0)
+	assert.Equal(t, said{"finished", "failed", "failed", "", pointer(0)}, s.listed(t)["none"])
+	assert.Contains(t, s.lastPayload(t, "none"), `"note":"ended with status 0, and none of its calls of models was answered, `+
+		`and 1 were refused","outcome":"failed","exit_status":0`)
+	assert.Contains(t, s.program(t, "why", "none").stdout, "state    failed ")
+	o := metered("none", "ask:chat", "ask:chat").must(t, 0)
+	assert.Regexp(t, `(?m)^watchdog: run none failed at 20\S+Z \(exit status 0\): it is resumed, in a fresh window with all that `+
+		`it may spend$`, o.stderr)
+	metered("some", "ask:chat", "ask:chat").must(t, 0)
+	assert.Equal(t, said{"finished", "complete", "succeeded", "", pointer(0)}, s.listed(t)["some"])
+}
+
+func pointer(n int) *int { return &n }

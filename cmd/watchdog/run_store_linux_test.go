@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"context"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,77 +14,53 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/store/sqlite"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// events returns the types of the events of a run, and the note or the reason of the last one.
-func (f *fixture) events(run string) (types []string, last map[string]any) {
+// runs is the store in the file runs.db.
+func (f *fixture) runs() testStore {
 	f.Helper()
-	ctx := context.Background()
-	store, err := sqlite.Open(ctx, f.path("runs.db"))
-	require.NoError(f, err)
-	defer store.Close()
-	events, err := store.Read(ctx, watchdog.AggregateType, run)
-	require.NoError(f, err)
-	for _, event := range events {
-		types = append(types, strings.TrimPrefix(event.Type, "runtime.watchdog."))
-		last = nil
-		require.NoError(f, json.Unmarshal(event.Payload, &last))
-	}
-	return types, last
+	return openStore(f.T, "sqlite:"+f.path("runs.db"))
 }
 
 func TestRunStore(t *testing.T) {
 	t.Parallel()
-	t.Run("has the stop of the run and of its command, and the last line says where", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has the stop of the run and of its command, and the last line says where", func(t *testing.T, f *fixture) {
 		o := f.run("--store sqlite:runs.db --terminal ^ready$ --id nightly --step build", f.child("say:ready", "stay")...)
 		o.must(t, 124)
 		require.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
 			"see: watchdog why --store sqlite:runs.db nightly\n", o.stderr)
 		for _, run := range []string{"nightly", "nightly/build"} {
-			types, last := f.events(run)
-			require.Equal(t, []string{"cancel"}, types)
-			require.Equal(t, "terminal", last["reason"])
+			require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, run))
+			require.Contains(t, f.runs().lastPayload(t, run), `"reason":"terminal"`)
 		}
 	})
-	t.Run("has an interrupt, after which the run can go on", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		p := start(t, f.cmd("--store sqlite:runs.db --id nightly", f.child("say:ready", "stay")...))
-		p.signal(syscall.SIGTERM)
-		o := p.end().must(t, 143)
-		require.Regexp(t, `^watchdog: run nightly was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
-		types, last := f.events("nightly")
-		require.Equal(t, []string{"interrupt"}, types)
-		require.Equal(t, "SIGTERM", last["signal"])
+	inFixture(t, "has an interrupt, after which the run can go on", func(t *testing.T, f *fixture) {
+		for _, flags := range []string{"--id nightly", "--id guarded --no-output 5m"} {
+			p := start(t, f.cmd("--store sqlite:runs.db "+flags, f.child("say:ready", "stay")...))
+			p.signal(syscall.SIGTERM)
+			o := p.end().must(t, 143)
+			id := strings.Fields(flags)[1]
+			require.Regexp(t, "^watchdog: run "+id+` was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
+			require.Contains(t, f.runs().lastPayload(t, id), `"signal":"SIGTERM"`)
+			require.Equal(t, []string{"interrupted", "", "interrupt"}, f.runs().end(t, id))
+		}
 		f.run("--store sqlite:runs.db --id nightly", f.child("exit:0")...).must(t, 0)
-		types, _ = f.events("nightly")
-		require.Equal(t, []string{"interrupt", "complete"}, types)
+		require.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, f.runs().kinds(t, "nightly"))
 	})
-	t.Run("has a run without a name under a random one, which the last line names", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has a run without a name under a random one, which the last line names", func(t *testing.T, f *fixture) {
 		o := f.run("--store sqlite:runs.db --wall-clock 2s", f.child("stay")...).must(t, 124)
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		types, _ := f.events(name[1])
-		require.Equal(t, []string{"cancel"}, types)
+		require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, name[1]))
 	})
-	t.Run("has a run under its name with the time in it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "has a run under its name with the time in it", func(t *testing.T, f *fixture) {
 		o := f.run("--json --store sqlite:runs.db --id job-{time}", "true").must(t, 0)
 		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		types, _ := f.events(name[1])
-		require.Equal(t, []string{"complete"}, types)
+		require.Equal(t, []string{watchdog.EventComplete}, f.runs().kinds(t, name[1]))
 	})
-	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "that cannot be opened starts no command, and its password is nowhere", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.WriteFile(f.path("no-database"), []byte(strings.Repeat("no database\n", 100)), 0o600))
 		for _, store := range []string{
 			"sqlite:none/runs.db", "sqlite:no-database", "postgres://somebody:canary@127.0.0.1:1/none?password=canary",
@@ -110,9 +84,7 @@ func TestRunJSON(t *testing.T) {
 	said := make([]string, len(lines))
 	t.Run("of each kind", func(t *testing.T) {
 		for i, line := range lines {
-			t.Run(line, func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t)
+			inFixture(t, line, func(t *testing.T, f *fixture) {
 				steps := []string{"exit:3"}
 				if strings.Contains(line, "wall-clock") {
 					steps = []string{"stay"}
@@ -174,10 +146,9 @@ func TestRunWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags, step string
 		status      int
-		row, reason string
 	}{
-		"that succeeded": {"", "exit:0", 0, "finished", "complete"},
-		"that failed":    {"--no-output 5m", "exit:7", 7, "finished", "complete"},
+		"that succeeded": {"", "exit:0", 0},
+		"that failed":    {"--no-output 5m", "exit:7", 7},
 	} {
 		t.Run("for the end of a command "+name, func(t *testing.T) {
 			t.Parallel()
@@ -190,8 +161,7 @@ func TestRunWaits(t *testing.T) {
 			s.exec("ROLLBACK")
 			o := p.end().must(t, c.status)
 			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
-			row, reason, stored := s.end(t, "job")
-			require.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+			require.Equal(t, []string{"finished", "complete", "complete"}, s.end(t, "job"))
 			require.Contains(t, s.swept(t).stdout, "0 cancelled")
 			require.Empty(t, s.leases(t))
 		})
@@ -209,9 +179,8 @@ func TestRunWaits(t *testing.T) {
 		o := p.end().must(t, 124)
 		require.Contains(t, o.stderr, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
 		require.NotContains(t, o.stderr, "record the end")
-		row, reason, stored := s.end(t, "job")
 		code := string(watchdog.CommandTerminal)
-		require.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
+		require.Equal(t, []string{"cancelled", code, code}, s.end(t, "job"))
 	})
 	t.Run("and corrects what a sweeper said of a command that had ended by itself", func(t *testing.T) {
 		t.Parallel()

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -29,33 +28,36 @@ func serve(t *testing.T, args ...string) (url string, end func()) {
 	return url, end
 }
 
-// serveAt is serve at an address. It returns what the server says after its first line, too.
-func serveAt(t *testing.T, listen string, args ...string) (url string, said *bufio.Reader, end func()) {
+// serveAt is serve at an address, with the program.
+func serveAt(t *testing.T, listen string, args ...string) (url string, p *live, end func()) {
 	t.Helper()
-	cmd := programCmd(t, nil, append([]string{"serve", "--listen=" + listen}, args...)...)
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := bufio.NewReader(stderr)
-	line, err := lines.ReadString('\n')
-	require.NoError(t, err)
-	_, after, found := strings.Cut(line, "the page is at ")
-	require.True(t, found, line)
+	p = begin(t, programCmd(t, nil, append([]string{"serve", "--listen=" + listen}, args...)...))
+	p.says("; press Ctrl-C to end\n")
+	_, after, found := strings.Cut(p.stderr.String(), "the page is at ")
+	require.True(t, found)
 	url, _, _ = strings.Cut(after, ";")
-	return url, lines, func() {
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		rest, _ := io.ReadAll(lines)
-		require.NoError(t, cmd.Wait(), string(rest))
-		lines.Reset(bytes.NewReader(rest))
-	}
+	return url, p, func() { p.signal(syscall.SIGINT); p.end().must(t, 0) }
 }
 
-// ask asks a server for a page, and returns the beginning of the answer.
-func ask(t *testing.T, url string) (status int, body *bufio.Reader) {
+// page is what the page of a store shows for a query.
+func (s testStore) page(t *testing.T, query string) string {
 	t.Helper()
+	url, end := serve(t, "--store="+s.url, "--page")
+	defer end()
+	status, text := get(t, url+query)
+	require.Equal(t, http.StatusOK, status)
+	return text
+}
+
+// ask asks a server for a page under a name, its own for an empty one, and returns the beginning of the answer.
+func ask(t *testing.T, url, host string) (status int, body *bufio.Reader) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	r.Host = host
+	r.Header.Set("X-Forwarded-Host", "localhost")
 	client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get(url)
+	answer, err := client.Do(r)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	return answer.StatusCode, bufio.NewReader(answer.Body)
@@ -63,7 +65,12 @@ func ask(t *testing.T, url string) (status int, body *bufio.Reader) {
 
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	status, body := ask(t, url)
+	return getAs(t, url, "")
+}
+
+func getAs(t *testing.T, url, host string) (status int, text string) {
+	t.Helper()
+	status, body := ask(t, url, host)
 	all, err := io.ReadAll(body)
 	require.NoError(t, err)
 	return status, string(all)
@@ -103,7 +110,7 @@ func TestServe(t *testing.T) {
 	})
 	t.Run("readers of the updates do not keep it from ending", func(t *testing.T) {
 		url, end := serve(t, store, "--page")
-		_, updates := ask(t, url+"?live")
+		_, updates := ask(t, url+"?live", "")
 		line, err := updates.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "retry: 2000\n", line)
@@ -125,31 +132,17 @@ func TestServe(t *testing.T) {
 func TestServeHosts(t *testing.T) {
 	t.Parallel()
 	store, _ := stalledStore(t)
-	statusFor := func(t *testing.T, url, host string) (int, string) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-		require.NoError(t, err)
-		r.Host = host
-		r.Header.Set("X-Forwarded-Host", "localhost")
-		client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
-		answer, err := client.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(text)
-	}
 	t.Run("only its own and those of --host are answered, at every path", func(t *testing.T) {
 		url, end := serve(t, store, "--host", "dash.example", "--host=Other.Example")
 		for _, host := range []string{"127.0.0.1", "localhost:9", "LOCALHOST.", "[::1]:80", "dash.example", "other.example:443"} {
 			for _, path := range []string{"", "healthz", "?run=stalled"} {
-				status, text := statusFor(t, url+path, host)
+				status, text := getAs(t, url+path, host)
 				assert.Equal(t, http.StatusOK, status, "%s of %s: %s", path, host, text)
 			}
 		}
 		for _, host := range []string{"evil.example", "evil.example:8080", "0.0.0.0", "192.0.2.1", "dash.example.evil.example"} {
 			for _, path := range []string{"", "healthz", "?run=stalled", "?live", "?file=style.css", "nothing"} {
-				status, text := statusFor(t, url+path, host)
+				status, text := getAs(t, url+path, host)
 				assert.Equal(t, http.StatusMisdirectedRequest, status, "%s of %s", path, host)
 				assert.Contains(t, text, "watchdog serve --host NAME")
 				assert.NotContains(t, text, "stalled")
@@ -159,38 +152,30 @@ func TestServeHosts(t *testing.T) {
 	})
 	t.Run("a server on all addresses says so, and answers each of them", func(t *testing.T) {
 		for _, listen := range []string{"0.0.0.0:0", ":0"} {
-			url, said, end := serveAt(t, listen, store, "--page")
-			line, err := said.ReadString('\n')
-			require.NoError(t, err)
-			assert.Contains(t, line, "other machines can reach this address, and whoever does sees all sessions")
+			url, p, end := serveAt(t, listen, store, "--page")
+			p.says("other machines can reach this address, and whoever does sees all sessions")
 			_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
 			require.NoError(t, err)
 			for _, own := range ownAddresses(t) {
 				at := "http://" + net.JoinHostPort(own, port) + "/"
-				status, _ := statusFor(t, at, "")
+				status, _ := getAs(t, at, "")
 				assert.Equal(t, http.StatusOK, status, at)
-				status, _ = statusFor(t, at, "evil.example")
+				status, _ = getAs(t, at, "evil.example")
 				assert.Equal(t, http.StatusMisdirectedRequest, status, at)
 			}
 			end()
 		}
 	})
 	t.Run("a server on this machine alone says nothing more", func(t *testing.T) {
-		_, said, end := serveAt(t, "localhost:0", store, "--page")
+		_, p, end := serveAt(t, "localhost:0", store, "--page")
 		end()
-		rest, _ := io.ReadAll(said)
-		assert.Empty(t, string(rest))
+		assert.Equal(t, 1, strings.Count(p.stderr.String(), "\n"))
 	})
 	t.Run("for programs it is a line of JSON", func(t *testing.T) {
-		cmd := programCmd(t, nil, "serve", "--json", "--listen=0.0.0.0:0", store, "--page")
-		said, err := cmd.StderrPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		line, err := bufio.NewReader(said).ReadString('\n')
-		require.NoError(t, err)
-		assert.Contains(t, line, `"msg":"other machines can reach this address`)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.NoError(t, cmd.Wait())
+		p := begin(t, programCmd(t, nil, "serve", "--json", "--listen=0.0.0.0:0", store, "--page"))
+		p.says(`"msg":"other machines can reach this address`)
+		p.signal(syscall.SIGINT)
+		assert.Equal(t, 1, strings.Count(p.end().must(t, 0).stderr, "\n"))
 	})
 	t.Run("a name that no browser sends", func(t *testing.T) {
 		o := program(t, "serve", store, "--page", "--listen=127.0.0.1:0", "--host=https://dash.example/")
@@ -229,7 +214,7 @@ func TestNothingIsWritten(t *testing.T) {
 		require.NoError(t, filled.Close())
 		before := contentOf(t, store)
 		url, end := serve(t, "--store="+store, "--page")
-		_, updates := ask(t, url+"?live")
+		_, updates := ask(t, url+"?live", "")
 		_, text := get(t, url)
 		assert.Contains(t, text, `<bdi>live</bdi>`)
 		assert.Contains(t, text, `<bdi>s-1</bdi>`)

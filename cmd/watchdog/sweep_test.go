@@ -1,13 +1,10 @@
 package main_test
 
 import (
-	"bufio"
 	"database/sql"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -102,19 +99,10 @@ func TestSweep(t *testing.T) {
 	t.Run("a signal ends it gracefully", func(t *testing.T) {
 		store, path := stalledStore(t)
 		settings := file(t, "watchdog.yaml", "sweep:\n  startup_delay: 1ms\n  interval: 1s\n")
-		cmd := programCmd(t, nil, "sweep", store, "--config", settings)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		var said strings.Builder
-		cmd.Stderr = &said
-		require.NoError(t, cmd.Start())
-		line, err := bufio.NewReader(out).ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, line, "1 cancelled")
-		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-		_, _ = io.Copy(io.Discard, out)
-		require.NoError(t, cmd.Wait(), said.String())
-		require.Contains(t, said.String(), "worst time from the last sign of life to the cancel")
+		p := begin(t, programCmd(t, nil, "sweep", store, "--config", settings))
+		require.Contains(t, p.until(""), "1 cancelled")
+		p.signal(syscall.SIGTERM)
+		require.Contains(t, p.end().must(t, 0).stderr, "worst time from the last sign of life to the cancel")
 		require.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
 	})
 	t.Run("what is wrong is said, and nothing is swept", func(t *testing.T) {

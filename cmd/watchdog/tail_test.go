@@ -1,12 +1,9 @@
 package main_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,52 +17,17 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A following is watchdog tail while it runs.
-type following struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	lines chan string
-	seen  []string
-}
-
 // follow starts watchdog tail.
-func follow(t *testing.T, args ...string) *following {
+func follow(t *testing.T, args ...string) *live {
 	t.Helper()
-	f := &following{t: t, cmd: programCmd(t, nil, append([]string{"tail"}, args...)...), lines: make(chan string, 1000)}
-	f.cmd.Stderr = os.Stderr
-	out, err := f.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, f.cmd.Start())
-	go func() {
-		defer close(f.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			f.lines <- s.Text()
-		}
-	}()
-	return f
-}
-
-// until waits for a line that holds the text.
-func (f *following) until(text string) {
-	f.t.Helper()
-	for line := range f.lines {
-		f.seen = append(f.seen, line)
-		if strings.Contains(line, text) {
-			return
-		}
-	}
-	require.Failf(f.t, "it ended", "without %q after %q", text, f.seen)
+	return begin(t, programCmd(t, nil, append([]string{"tail"}, args...)...))
 }
 
 // interrupt ends it as Ctrl-C does, and returns its exit status.
-func (f *following) interrupt() int {
-	f.t.Helper()
-	require.NoError(f.t, f.cmd.Process.Signal(syscall.SIGINT))
-	for line := range f.lines {
-		f.seen = append(f.seen, line)
-	}
-	_ = f.cmd.Wait()
-	return f.cmd.ProcessState.ExitCode()
+func (p *live) interrupt() int {
+	p.Helper()
+	p.signal(syscall.SIGINT)
+	return p.end().status
 }
 
 // interrupted is an event of a run that was so long ago.

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bufio"
 	"database/sql"
 	"encoding/json"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -293,12 +293,10 @@ func firstLine(t *testing.T, line string) string {
 	require.NoError(t, os.Symlink(self, filepath.Join(dir, "watchdog")))
 	cmd := exec.CommandContext(t.Context(), bash, "-c", "exec "+line)
 	cmd.Env = append(programCmd(t, nil).Env, "PATH="+dir+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	first, _ := bufio.NewReader(out).ReadString('\n')
-	_ = cmd.Process.Kill() // one that follows goes on
-	_ = cmd.Wait()
+	p := begin(t, cmd)
+	first := p.until("")
+	p.signal(syscall.SIGKILL) // one that follows goes on
+	p.end()
 	return first
 }
 

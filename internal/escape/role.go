@@ -256,14 +256,13 @@ func (r role) churn() error {
 
 // startTrees starts two commands as process trees. Their processes and the guard are registered like all others.
 func (r role) startTrees() error {
-	daemon := part{Setsid: true, Children: []part{sleeper}, Then: exits}
 	path, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	for _, args := range [][]string{sleeper.args(path, r.token, r.registry), daemon.args(path, r.token, r.registry)} {
+	for _, first := range []part{sleeper, daemon(sleeper)} {
 		_, err := proctree.Start(proctree.Command{
-			Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil},
+			Path: path, Args: first.args(path, r.token, r.registry), Env: os.Environ(), Files: []*os.File{nil, nil, nil},
 		})
 		if err != nil {
 			return err

@@ -13,8 +13,41 @@ const (
 	term = syscall.SIGTERM
 )
 
-// sleeper is a process that only exists.
-var sleeper = part{}
+// scenario returns the scenario of a first process.
+func scenario(name string, leader part) Scenario {
+	return Scenario{
+		Name: name, Processes: leader.processes(), LeaderExits: leader.Then == exits,
+		SurvivesTERM: slices.Contains(leader.Ignore, term) || leader.StopsItself, leader: leader,
+	}
+}
+
+// processes is how many the part and those below it are.
+func (p part) processes() int {
+	n := 1
+	for _, child := range p.Children {
+		n += max(child.Copies, 1) * child.processes()
+	}
+	if p.Then == startsTrees {
+		n += 4 // a guard, a sleeper, and a daemon that was forked twice
+	}
+	return n
+}
+
+// sleeper is a process that only exists, rest one whose main thread has ended, and deafRest one that also ignores
+// signals.
+var (
+	sleeper  = part{}
+	rest     = part{Then: endsMainThread}
+	deafRest = part{Ignore: []syscall.Signal{intr, term}, Then: endsMainThread}
+)
+
+// waiting is a process that waits for its children, leaving one that exits, and daemon one that does so in a session of
+// its own.
+func waiting(children ...part) part { return part{Children: children} }
+func leaving(children ...part) part { return part{Children: children, Then: exits} }
+func daemon(child part) part        { return part{Setsid: true, Children: []part{child}, Then: exits} }
+
+func ignoring(signals ...syscall.Signal) part { return part{Ignore: signals} }
 
 // Scenarios returns all scenarios but Churn and Crowd.
 func Scenarios() []Scenario {
@@ -24,130 +57,73 @@ func Scenarios() []Scenario {
 // signalScenarios are trees whose processes differ in the signals that they ignore.
 func signalScenarios() []Scenario {
 	return []Scenario{
-		{Name: "a cooperative command", Processes: 1, leader: part{ExitsOnSignal: true}},
-		{Name: "a tree of background children", Processes: 8, leader: part{Children: []part{
-			{Children: []part{sleeper, sleeper}}, {Children: []part{sleeper, {Children: []part{sleeper}}}},
-		}}},
-		{
-			Name: "a child that ignores INT", Processes: 2,
-			leader: part{Children: []part{{Ignore: []syscall.Signal{intr}}}},
-		},
-		{
-			Name: "a child that ignores TERM", Processes: 2,
-			leader: part{Children: []part{{Ignore: []syscall.Signal{term}}}},
-		},
-		{
-			Name: "a child that ignores INT and TERM", Processes: 2,
-			leader: part{Children: []part{{Ignore: []syscall.Signal{intr, term}}}},
-		},
-		{Name: "all ignore INT and TERM", Processes: 3, SurvivesTERM: true, leader: part{
-			Ignore: []syscall.Signal{intr, term}, Children: []part{{Children: []part{sleeper}}},
-		}},
-		{
-			Name: "only a grandchild ignores TERM", Processes: 3,
-			leader: part{Children: []part{{Children: []part{{Ignore: []syscall.Signal{term}}}}}},
-		},
+		scenario("a cooperative command", part{ExitsOnSignal: true}),
+		scenario("a tree of background children", waiting(waiting(sleeper, sleeper), waiting(sleeper, waiting(sleeper)))),
+		scenario("a child that ignores INT", waiting(ignoring(intr))),
+		scenario("a child that ignores TERM", waiting(ignoring(term))),
+		scenario("a child that ignores INT and TERM", waiting(ignoring(intr, term))),
+		scenario("all ignore INT and TERM", part{Ignore: []syscall.Signal{intr, term}, Children: []part{waiting(sleeper)}}),
+		scenario("only a grandchild ignores TERM", waiting(waiting(ignoring(term)))),
 	}
 }
 
 // daemonScenarios are trees with processes that leave their session or their parent.
 func daemonScenarios() []Scenario {
 	return []Scenario{
-		{Name: "setsid with a waiting leader", Processes: 2, leader: part{Children: []part{{Setsid: true}}}},
-		{
-			Name: "setsid without a waiting leader", Processes: 2, LeaderExits: true,
-			leader: part{Children: []part{{Setsid: true}}, Then: exits},
-		},
-		{
-			Name: "a daemon, forked twice", Processes: 3,
-			leader: part{Children: []part{{Children: []part{sleeper}, Then: exits}}},
-		},
-		{Name: "a daemon, forked twice, with setsid", Processes: 3, leader: part{Children: []part{
-			{Setsid: true, Children: []part{sleeper}, Then: exits},
-		}}},
-		{Name: "a daemon whose leader exits", Processes: 3, LeaderExits: true, leader: part{
-			Children: []part{{Setsid: true, Children: []part{sleeper}, Then: exits}}, Then: exits,
-		}},
-		{
-			Name: "nohup and exit", Processes: 2, LeaderExits: true,
-			leader: part{Children: []part{{Ignore: []syscall.Signal{hup}}}, Then: exits},
-		},
+		scenario("setsid with a waiting leader", waiting(part{Setsid: true})),
+		scenario("setsid without a waiting leader", leaving(part{Setsid: true})),
+		scenario("a daemon, forked twice", waiting(leaving(sleeper))),
+		scenario("a daemon, forked twice, with setsid", waiting(daemon(sleeper))),
+		scenario("a daemon whose leader exits", leaving(daemon(sleeper))),
+		scenario("nohup and exit", leaving(ignoring(hup))),
 	}
 }
 
 // threadScenarios are trees with processes whose main thread has ended while others live. They show as zombies.
 func threadScenarios() []Scenario {
-	rest := part{Then: endsMainThread}
+	deafInSession := deafRest
+	deafInSession.Setsid = true
 	return []Scenario{
-		{Name: "a leader without its main thread", Processes: 1, leader: rest},
-		{
-			Name: "a leader without its main thread that ignores INT and TERM", Processes: 1, SurvivesTERM: true,
-			leader: part{Ignore: []syscall.Signal{intr, term}, Then: endsMainThread},
-		},
-		{Name: "a child without its main thread", Processes: 2, leader: part{Children: []part{rest}}},
-		{Name: "a daemon without its main thread", Processes: 3, LeaderExits: true, leader: part{
-			Children: []part{{Setsid: true, Children: []part{rest}, Then: exits}}, Then: exits,
-		}},
-		{Name: "a daemon without its main thread that ignores INT and TERM", Processes: 3, LeaderExits: true, leader: part{
-			Children: []part{{Setsid: true, Then: exits, Children: []part{
-				{Setsid: true, Ignore: []syscall.Signal{intr, term}, Then: endsMainThread},
-			}}}, Then: exits,
-		}},
+		scenario("a leader without its main thread", rest),
+		scenario("a leader without its main thread that ignores INT and TERM", deafRest),
+		scenario("a child without its main thread", waiting(rest)),
+		scenario("a daemon without its main thread", leaving(daemon(rest))),
+		scenario("a daemon without its main thread that ignores INT and TERM", leaving(daemon(deafInSession))),
 	}
 }
 
 func otherScenarios() []Scenario {
 	return []Scenario{
-		{Name: "a stopped child", Processes: 2, leader: part{Children: []part{{StopsItself: true}}}},
-		{
-			Name: "a stopped leader", Processes: 2, SurvivesTERM: true,
-			leader: part{Children: []part{sleeper}, StopsItself: true},
-		},
-		{Name: "a respawner", Processes: 3, leader: part{Children: []part{
-			{Ignore: []syscall.Signal{intr, term}, Setsid: true, Children: []part{{ExitsOnSignal: true}}, Then: respawns},
-		}}},
-		{
-			Name: "a child that restarts its leader", Processes: 2,
-			leader: part{Children: []part{{Ignore: []syscall.Signal{intr, term}, Then: restartsParent}}},
-		},
-		{Name: "200 processes", Processes: 201, leader: part{Children: []part{{Copies: 200}}}},
-		{
-			Name: "200 processes without a leader", Processes: 201, LeaderExits: true,
-			leader: part{Children: []part{{Copies: 200, Setsid: true}}, Then: exits},
-		},
-		{
-			Name: "a child that holds the pipes open", Processes: 2, LeaderExits: true,
-			leader: part{Children: []part{{KeepsStdio: true, Setsid: true}}, Then: exits},
-		},
-		{Name: "a child that cleared its environment", Processes: 3, leader: part{Children: []part{
-			{Setsid: true, EmptyEnv: true, Children: []part{{EmptyEnv: true}}, Then: exits},
-		}}},
-		{Name: "a child that closed all descriptors", Processes: 3, leader: part{Children: []part{
-			{Setsid: true, Children: []part{{ClosesFDs: true}}, Then: exits},
-		}}},
-		{Name: "a host of its own", Processes: 5, leader: part{Then: startsTrees}},
-		{Name: "an orphan in the group that set its limit of file locks", Processes: 2, LeaderExits: true, leader: part{
-			Children: []part{{SetsLimit: true}}, Then: exits,
-		}},
-		{Name: "an orphan that set its limit of file locks", Processes: 3, leader: part{Children: []part{
-			{Setsid: true, Children: []part{{SetsLimit: true}}, Then: exits},
-		}}},
+		scenario("a stopped child", waiting(part{StopsItself: true})),
+		scenario("a stopped leader", part{Children: []part{sleeper}, StopsItself: true}),
+		scenario("a respawner", waiting(part{
+			Ignore: []syscall.Signal{intr, term}, Setsid: true, Children: []part{{ExitsOnSignal: true}}, Then: respawns,
+		})),
+		scenario("a child that restarts its leader", waiting(part{
+			Ignore: []syscall.Signal{intr, term}, Then: restartsParent,
+		})),
+		scenario("200 processes", waiting(part{Copies: 200})),
+		scenario("200 processes without a leader", leaving(part{Copies: 200, Setsid: true})),
+		scenario("a child that holds the pipes open", leaving(part{KeepsStdio: true, Setsid: true})),
+		scenario("a child that cleared its environment", waiting(part{
+			Setsid: true, EmptyEnv: true, Children: []part{{EmptyEnv: true}}, Then: exits,
+		})),
+		scenario("a child that closed all descriptors", waiting(daemon(part{ClosesFDs: true}))),
+		scenario("a host of its own", part{Then: startsTrees}),
+		scenario("an orphan in the group that set its limit of file locks", leaving(part{SetsLimit: true})),
+		scenario("an orphan that set its limit of file locks", waiting(daemon(part{SetsLimit: true}))),
 	}
 }
 
 // Churn returns a process that keeps starting short-lived ones and ignores signals, so that PIDs are reused.
 func Churn() Scenario {
-	return Scenario{
-		Name: "short-lived children without end", Processes: 1, SurvivesTERM: true,
-		leader: part{Ignore: []syscall.Signal{intr, term}, Then: churns},
-	}
+	return scenario("short-lived children without end", part{Ignore: []syscall.Signal{intr, term}, Then: churns})
 }
 
 // Crowd returns a leader with that many children.
 func Crowd(below int) Scenario {
-	s := Scenario{Name: "a crowd", Processes: below + 1}
-	if below > 0 {
-		s.leader.Children = []part{{Copies: below}}
+	if below == 0 {
+		return scenario("a crowd", sleeper)
 	}
-	return s
+	return scenario("a crowd", waiting(part{Copies: below}))
 }

@@ -77,7 +77,6 @@ type artifact struct {
 	Step      string `json:"step"`
 	Iteration int    `json:"iteration"`
 	RunID     string `json:"run_id"`
-	EventID   string `json:"event_id"`
 	Trigger   struct {
 		Kind           string `json:"kind"`
 		Reason         string `json:"reason"`
@@ -191,10 +190,8 @@ func (a *artifact) next(state State) Next {
 		return Next{Advice: "it was left to run; look whether it got further"}
 	case !a.Complete:
 		return Next{Advice: "its guard was ended first: look for processes of the command, then run it again"}
-	case a.left() == LeftAlive:
-		return Next{Advice: "end what is left alive, then run the command again"}
 	}
-	return Next{Advice: "run the command again when what blocked it is gone"}
+	return runAgain(a.left() == LeftAlive)
 }
 
 // String says what was sent, and what is left.

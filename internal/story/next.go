@@ -64,14 +64,20 @@ func (t *teller) ofRunning() string {
 
 func (t *teller) afterStop() Next {
 	switch {
-	case t.End.By == BySentinel && t.LeftAlive() != "":
-		return Next{Advice: "end what is left alive, then run the command again"}
 	case t.End.By == BySentinel:
-		return Next{Advice: "run the command again when what blocked it is gone"}
+		return runAgain(t.LeftAlive() != "")
 	case t.Parent != "":
 		return t.ofLayer()
 	}
 	return Next{Advice: advice(t.End.Code), Command: CommandLine("resume", t.RunID)}
+}
+
+// runAgain is what to do about a command that was stuck.
+func runAgain(leftAlive bool) Next {
+	if leftAlive {
+		return Next{Advice: "end what is left alive, then run the command again"}
+	}
+	return Next{Advice: "run the command again when what blocked it is gone"}
 }
 
 // advice is what to do before the run is resumed.

@@ -18,9 +18,7 @@ import (
 // Of tells the story of a run at a time: the database's, or any other. It never fails: what cannot be read is among the
 // story's Others.
 func Of(r Record, now time.Time) Story {
-	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e watchdog.Event) bool {
-		return e.Type == watchdog.EventCheckpoint // which tells of nothing that happened
-	})
+	r.Events = Happened(r.Events)
 	t := newTeller(Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, r.Row)
 	t.readRow()
 	of := t.lineage(r)
@@ -41,6 +39,11 @@ func Of(r Record, now time.Time) Story {
 	t.tellLayers(r)
 	t.Next = t.next()
 	return t.Story
+}
+
+// Happened are the events that tell of something that happened, which a checkpoint does not.
+func Happened(all []watchdog.Event) []watchdog.Event {
+	return slices.DeleteFunc(slices.Clone(all), func(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint })
 }
 
 type teller struct {

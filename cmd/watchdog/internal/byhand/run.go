@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -68,25 +69,18 @@ func (r *Run) live() bool { return r.row.Status == session.Active && r.lease.ID 
 
 func (r *Run) promise() time.Duration { return max(r.lease.Promise, session.ShortestPromise) }
 
-// A named event is what the events of a run say about its windows.
-type namedEvent struct {
-	StartedAt time.Time `json:"session_started_at"`
-	Parent    string    `json:"parent"`
-	Window    string    `json:"window"`
-}
-
 // run is the run as its host would name it: with the start that is in its row, or in its last event.
 func (r *Run) run() (watchdog.Run, error) {
 	run := watchdog.Run{ID: r.id, Parent: r.row.Parent, StartedAt: r.row.StartedAt}
 	for _, e := range slices.Backward(r.events) {
-		var named namedEvent
+		var named record.Window
 		_ = json.Unmarshal(e.Payload, &named) // of another writer it may be anything
 		if named.Window != "" {
 			return run, fmt.Errorf("run %q is a command, or a layer of run %q: it begins anew each time and cannot be resumed "+
 				"or completed; name the run around it", r.id, named.Parent)
 		}
 		if run.StartedAt.IsZero() {
-			run.StartedAt, run.Parent = named.StartedAt, named.Parent
+			run.StartedAt, run.Parent = time.Time(named.SessionStartedAt), named.Parent
 		}
 	}
 	if run.StartedAt.IsZero() {

@@ -30,7 +30,7 @@ import (
 )
 
 // patience bounds what should take milliseconds.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 const canary = "sk-canary-1234567890"
 
@@ -61,19 +61,29 @@ func start(t *testing.T, spend watchdog.Spend, serve http.HandlerFunc) *fixture 
 	require.NoError(t, err)
 	f.wd = wd
 	t.Cleanup(func() { _ = wd.Close() })
-	f.proxy, err = modelproxy.Start(wd.Context(), &watchdoghttp.Meter{}, func(name string) (string, bool) {
-		base := f.upstream.URL + "/gateway"
-		if name == "OPENAI_BASE_URL" {
-			base += "/v1"
-		}
-		return base, true
+	base := f.upstream.URL + "/gateway"
+	f.serve(&watchdoghttp.Meter{}, map[string]string{
+		"ANTHROPIC_BASE_URL": base, "OPENAI_BASE_URL": base + "/v1", "GOOGLE_GEMINI_BASE_URL": base,
 	})
-	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.proxy.Close()) })
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
 	f.client = &http.Client{Transport: transport, Timeout: patience}
 	return f
+}
+
+// serve has another proxy take the calls, with a meter and an environment.
+func (f *fixture) serve(meter *watchdoghttp.Meter, env map[string]string) {
+	f.Helper()
+	if f.proxy != nil {
+		require.NoError(f, f.proxy.Close())
+	}
+	proxy, err := modelproxy.Start(f.wd.Context(), meter, func(name string) (value string, set bool) {
+		value, set = env[name]
+		return value, set
+	})
+	require.NoError(f, err)
+	f.proxy = proxy
 }
 
 var calls = map[modelproxy.API]struct{ path, body, answer string }{
@@ -99,15 +109,30 @@ type answer struct {
 	text   string
 }
 
-// call sends a call of an API.
-func (f *fixture) call(api modelproxy.API) answer {
+// request is a call of an API.
+func (f *fixture) request(ctx context.Context, api modelproxy.API) *http.Request {
 	f.Helper()
-	req, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.proxy.URL(api)+calls[api].path+"?x=a%2Fb",
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.proxy.URL(api)+calls[api].path+"?x=a%2Fb",
 		strings.NewReader(calls[api].body))
 	require.NoError(f, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", canary)
-	resp, err := f.client.Do(req)
+	return req
+}
+
+// begin sends a call of Anthropic, and returns its answer when that has begun.
+func (f *fixture) begin(ctx context.Context) io.Reader {
+	f.Helper()
+	resp, err := f.client.Do(f.request(ctx, modelproxy.Anthropic))
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = resp.Body.Close() })
+	return resp.Body
+}
+
+// call sends a call of an API.
+func (f *fixture) call(api modelproxy.API) answer {
+	f.Helper()
+	resp, err := f.client.Do(f.request(f.Context(), api))
 	require.NoError(f, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -266,8 +291,7 @@ func TestUnchanged(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range each {
 		all.Go(func() {
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost,
-				f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", strings.NewReader(calls[modelproxy.Anthropic].body))
+			req := f.request(t.Context(), modelproxy.Anthropic)
 			if i%2 == 0 {
 				req.Header.Set("Accept-Encoding", "gzip, br, zstd")
 			}
@@ -326,10 +350,7 @@ func TestAtOnce(t *testing.T) {
 			<-next
 		}
 	})
-	resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "", strings.NewReader(calls[modelproxy.Anthropic].body))
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
+	lines := bufio.NewScanner(f.begin(t.Context()))
 	for i := range 3 {
 		require.True(t, lines.Scan())
 		assert.Equal(t, fmt.Sprintf("data: %d", i), lines.Text())
@@ -347,13 +368,8 @@ func TestVanished(t *testing.T) {
 			close(ended)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.proxy.URL(modelproxy.Anthropic)+"/v1/messages",
-			strings.NewReader(calls[modelproxy.Anthropic].body))
-		require.NoError(t, err)
-		resp, err := f.client.Do(req)
-		require.NoError(t, err)
+		f.begin(ctx)
 		cancel()
-		_ = resp.Body.Close()
 		select {
 		case <-ended:
 		case <-time.After(patience):
@@ -366,11 +382,7 @@ func TestVanished(t *testing.T) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		})
-		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "",
-			strings.NewReader(calls[modelproxy.Anthropic].body))
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		_, err = io.ReadAll(resp.Body)
+		_, err := io.ReadAll(f.begin(t.Context()))
 		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	})
 	t.Run("a run that ends ends the calls under way", func(t *testing.T) {
@@ -480,16 +492,9 @@ func TestClose(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-req.Context().Done()
 	})
-	began := func() {
-		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "",
-			strings.NewReader(calls[modelproxy.Anthropic].body))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = resp.Body.Close() })
-		_, err = resp.Body.Read(make([]byte, 1))
-		require.NoError(t, err)
-	}
 	for range 20 {
-		began()
+		_, err := f.begin(t.Context()).Read(make([]byte, 1))
+		require.NoError(t, err)
 	}
 	require.NoError(t, f.proxy.Close())
 	require.NoError(t, f.wd.Close())

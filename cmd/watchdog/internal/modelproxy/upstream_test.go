@@ -1,8 +1,18 @@
 package modelproxy_test
 
 import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -59,16 +69,11 @@ func TestPaths(t *testing.T) {
 					StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req,
 				}, nil
 			})
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 10}},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			proxy, err := modelproxy.Start(wd.Context(), &watchdoghttp.Meter{
+			f := start(t, watchdog.Spend{Requests: 10}, nil)
+			f.serve(&watchdoghttp.Meter{
 				Base: base, Models: map[string]watchdoghttp.Maximum{"*": {Input: 100, Output: 100}},
-			}, func(string) (string, bool) { return c.base, c.base != "" })
-			require.NoError(t, err)
-			defer proxy.Close()
+			}, at(c.base))
+			proxy := f.proxy
 			resp, err := http.Post(proxy.URL(c.api)+c.path+"?x=a%2Fb", "application/json", strings.NewReader(
 				`{"model":"m","messages":[],"input":"x","contents":[]}`)) // of any API
 			require.NoError(t, err)
@@ -85,7 +90,7 @@ func TestPaths(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{want.String()}, sent)
 			require.Equal(t, !c.uncounted, proxy.Calls() == 1, "it is a call")
-			require.Equal(t, !c.uncounted, wd.Usage()[0].Used == 1, "it is metered")
+			require.Equal(t, !c.uncounted, f.used(0) == 1, "it is metered")
 		})
 	}
 }
@@ -109,10 +114,6 @@ func TestEnviron(t *testing.T) {
 			append([]string{"ANTHROPIC_API_KEY=x", "CLAUDE_CODE_ATTRIBUTION_HEADER=1"}, own...),
 		},
 		"nor without a key": {[]string{"ANTHROPIC_API_KEY="}, append([]string{"ANTHROPIC_API_KEY="}, own...)},
-		"a proxy is not asked for the loopback interface": {
-			[]string{"HTTPS_PROXY=http://p"},
-			append(append([]string{"HTTPS_PROXY=http://p"}, own...), "NO_PROXY=127.0.0.1,localhost,::1", "no_proxy=127.0.0.1,localhost,::1"),
-		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, f.proxy.Environ(c.env)) })
 	}
@@ -224,4 +225,150 @@ func TestHint(t *testing.T) {
 			}
 		})
 	}
+}
+
+// at is an environment in which all APIs are at one base, or no variable is set for an empty one.
+func at(base string) map[string]string {
+	env := map[string]string{}
+	for _, name := range modelproxy.Variables() {
+		if base != "" {
+			env[name] = base
+		}
+	}
+	return env
+}
+
+func quietTLS(t *testing.T, serve http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(serve)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestTrust checks which certificates are trusted: those of the machine, and what clients are told to.
+func TestTrust(t *testing.T) {
+	answer := func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, calls[modelproxy.OpenAI].answer)
+	}
+	server := quietTLS(t, answer)
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+		return path
+	}
+	certificate := write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	other, missing := write("other.pem", []byte("none\n")), filepath.Join(dir, "missing.pem")
+	for name, c := range map[string]struct {
+		env    map[string]string
+		status int
+		says   []string
+	}{
+		"neither":                     {nil, 502, nil},
+		"empty ones":                  {map[string]string{"NODE_EXTRA_CA_CERTS": "", "SSL_CERT_FILE": ""}, 502, nil},
+		"that of Node":                {map[string]string{"NODE_EXTRA_CA_CERTS": certificate}, 200, nil},
+		"that of OpenSSL":             {map[string]string{"SSL_CERT_FILE": certificate}, 200, nil},
+		"one beside one without any":  {map[string]string{"NODE_EXTRA_CA_CERTS": other, "SSL_CERT_FILE": certificate}, 200, []string{"NODE_EXTRA_CA_CERTS", "no certificate"}},
+		"one beside one that is gone": {map[string]string{"NODE_EXTRA_CA_CERTS": certificate, "SSL_CERT_FILE": missing}, 200, []string{"SSL_CERT_FILE", "no such file"}},
+		"one that is gone":            {map[string]string{"NODE_EXTRA_CA_CERTS": missing}, 502, []string{"NODE_EXTRA_CA_CERTS", "no such file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, watchdog.Spend{Tokens: 100_000}, nil)
+			var logged bytes.Buffer
+			env := at(server.URL)
+			maps.Copy(env, c.env)
+			f.serve(&watchdoghttp.Meter{Logger: slog.New(slog.NewTextHandler(&logged, nil))}, env)
+			require.Equal(t, c.status, f.call(modelproxy.OpenAI).status)
+			for _, says := range c.says {
+				require.Contains(t, logged.String(), says)
+			}
+			if c.says == nil {
+				require.NotContains(t, logged.String(), "certificate")
+			}
+		})
+	}
+	t.Run("what the machine trusts stays trusted", func(t *testing.T) {
+		want, err := x509.SystemCertPool()
+		require.NoError(t, err)
+		want.AddCert(server.Certificate())
+		roots := modelproxy.Trusted(func(name string) (string, bool) { return certificate, name == "NODE_EXTRA_CA_CERTS" }, nil)
+		require.True(t, want.Equal(roots))
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// TestCause checks what a client is told of a call that has no answer, and that one that was never sent costs nothing.
+func TestCause(t *testing.T) {
+	const unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority; if you trust it, " +
+		"name the file of its authority in NODE_EXTRA_CA_CERTS"
+	for api, form := range map[modelproxy.API]string{
+		modelproxy.Anthropic: `{"type":"error","error":{"type":"api_error","message":%q}}`,
+		modelproxy.OpenAI:    `{"error":{"type":"server_error","code":null,"param":null,"message":%q}}`,
+		modelproxy.Gemini:    `{"error":{"code":502,"status":"UNAVAILABLE","message":%q}}`,
+	} {
+		t.Run("in the form of "+string(api), func(t *testing.T) {
+			f := start(t, watchdog.Spend{Tokens: 100_000}, nil)
+			server := quietTLS(t, nil)
+			f.serve(&watchdoghttp.Meter{}, at(server.URL))
+			got := f.call(api)
+			require.Equal(t, 502, got.status)
+			require.Equal(t, "application/json", got.header.Get("Content-Type"))
+			require.Empty(t, got.header.Get("X-Should-Retry"), "a client may try again")
+			why := fmt.Sprintf("watchdog: no answer from %s: %s", server.Listener.Addr(), unknown)
+			require.JSONEq(t, fmt.Sprintf(form, why), got.text)
+			require.Zero(t, f.used(0))
+			lost, first := f.proxy.Unanswered()
+			require.EqualValues(t, 1, lost)
+			require.Equal(t, why, first)
+			require.Empty(t, f.proxy.Refused())
+		})
+	}
+	const secret = "words of an answer"
+	for name, c := range map[string]struct {
+		err  error
+		says string
+	}{
+		"a dial":       {&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, "dial tcp: connection refused"},
+		"an end":       {io.EOF, "the connection ended"},
+		"a refusal":    {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), "stream error: stream ID 1; REFUSED_STREAM; received from peer"},
+		"a wrong port": {http.ErrSchemeMismatch, "http: server gave HTTP response to HTTPS client"},
+		"what a server said is not repeated": {
+			fmt.Errorf("net/http: HTTP/1.x transport connection broken: malformed HTTP status code %q", secret), "the connection broke",
+		},
+		"nor its last words": {
+			fmt.Errorf("http2: server sent GOAWAY and closed the connection; LastStreamID=1, debug=%q", secret), "the connection broke",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, watchdog.Spend{Tokens: 100_000}, nil)
+			fails := roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err })
+			f.serve(&watchdoghttp.Meter{Base: fails}, at("https://api.example"))
+			got := f.call(modelproxy.Anthropic)
+			_, first := f.proxy.Unanswered()
+			require.Equal(t, "watchdog: no answer from api.example: "+c.says, first)
+			require.Contains(t, got.text, "no answer from api.example: ")
+			require.NotContains(t, got.text, secret)
+		})
+	}
+	t.Run("a client that goes away is not counted", func(t *testing.T) {
+		f := start(t, watchdog.Spend{Tokens: 100_000}, nil)
+		began := make(chan struct{})
+		f.serve(&watchdoghttp.Meter{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			close(began)
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})}, at("https://api.example"))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-began; cancel() }()
+		_, err := f.client.Do(f.request(ctx, modelproxy.Anthropic)) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, f.proxy.Close())
+		lost, _ := f.proxy.Unanswered()
+		require.Zero(t, lost)
+	})
 }

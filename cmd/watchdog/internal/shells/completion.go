@@ -106,26 +106,18 @@ func bashValues(s *script, model *kong.Application) {
 	eachFlags(model, func(command string, flags []word) {
 		for _, f := range flags {
 			if patterns := bashPatterns(command, f); len(patterns) > 0 {
-				s.line("\t\t%s) %s; return ;;", strings.Join(patterns, " | "), bashAction(f))
+				s.line("\t\t%s) %s; return ;;", strings.Join(patterns, " | "), f.action(&bashActions))
 			}
 		}
 	})
 	s.line("\t\t*) ;;")
 }
 
-func bashAction(w word) string {
-	switch {
-	case len(w.choices) > 0:
-		return `COMPREPLY=($(compgen -W ` + inQuotes(strings.Join(w.choices, " ")) + ` -- "$current"))`
-	case w.kind == aCommand:
-		return `COMPREPLY=($(compgen -c -- "$current"))`
-	case w.kind == aFile:
-		return "compopt -o default 2>/dev/null"
-	case w.kind == aFolder:
-		return `compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current"))`
-	default:
-		return ":"
-	}
+var bashActions = actions{
+	choices: func(all string) string { return `COMPREPLY=($(compgen -W ` + inQuotes(all) + ` -- "$current"))` },
+	file:    "compopt -o default 2>/dev/null",
+	folder:  `compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current"))`,
+	command: `COMPREPLY=($(compgen -c -- "$current"))`, none: ":",
 }
 
 // bashWords completes a command, or a flag or an argument of one.
@@ -141,7 +133,7 @@ func bashWords(s *script, model *kong.Application) {
 		s.line("\t\t\tif [[ $current == -* ]]; then")
 		s.line("\t\t\t\tCOMPREPLY=($(compgen -W %s -- \"$current\"))", inQuotes(strings.Join(flagNames(v.flags), " ")))
 		if len(v.args) > 0 {
-			s.line("\t\t\telse\n\t\t\t\t%s", bashAction(v.args[0]))
+			s.line("\t\t\telse\n\t\t\t\t%s", v.args[0].action(&bashActions))
 		}
 		s.line("\t\t\tfi ;;")
 	}
@@ -209,7 +201,7 @@ func zshFlag(w word, name string) string {
 	}
 	spec += "[" + zshEscape(w.summary()) + "]"
 	if w.value != "" {
-		spec += ":" + zshEscape(w.value) + ":" + zshAction(w)
+		spec += ":" + zshEscape(w.value) + ":" + w.action(&zshActions)
 	}
 	return spec
 }
@@ -220,23 +212,15 @@ func zshArgument(program string, w word) string {
 	case w.kind == aCommand:
 		return "*::" + name + ":_" + program + "_command"
 	case w.many:
-		return "*:" + name + ":" + zshAction(w)
+		return "*:" + name + ":" + w.action(&zshActions)
 	default:
-		return ":" + name + ":" + zshAction(w)
+		return ":" + name + ":" + w.action(&zshActions)
 	}
 }
 
-func zshAction(w word) string {
-	switch {
-	case len(w.choices) > 0:
-		return "(" + strings.Join(w.choices, " ") + ")"
-	case w.kind == aFile:
-		return "_files"
-	case w.kind == aFolder:
-		return "_files -/"
-	default:
-		return " "
-	}
+var zshActions = actions{
+	choices: func(all string) string { return "(" + all + ")" },
+	file:    "_files", folder: "_files -/", command: " ", none: " ",
 }
 
 var zshSpecial = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`)
@@ -281,9 +265,9 @@ func fishFlag(w word) string {
 	switch {
 	case w.value == "":
 	case w.kind == aFile:
-		text.WriteString(" -r" + fishAction(w))
+		text.WriteString(" -r" + w.action(&fishActions))
 	default:
-		text.WriteString(" -x" + fishAction(w)) // without it, fish offers the files of the folder
+		text.WriteString(" -x" + w.action(&fishActions)) // without it, fish offers the files of the folder
 	}
 	return text.String() + " -d " + fishQuoted(w.summary())
 }
@@ -292,7 +276,7 @@ func fishFlag(w word) string {
 // that with their values.
 func fishArgument(v verb, arg word) string {
 	if arg.kind != aCommand {
-		return fishAction(arg)
+		return arg.action(&fishActions)
 	}
 	skipped := []string{"-"} // fish takes long names for flags of its own before a word that is none
 	for _, f := range v.flags {
@@ -303,17 +287,9 @@ func fishArgument(v verb, arg word) string {
 	return " -a '(__fish_complete_subcommand --fcs-skip=2 " + strings.Join(skipped, " ") + ")'"
 }
 
-func fishAction(w word) string {
-	switch {
-	case len(w.choices) > 0:
-		return " -a " + fishQuoted(strings.Join(w.choices, " "))
-	case w.kind == aFile:
-		return " -F"
-	case w.kind == aFolder:
-		return " -a '(__fish_complete_directories)'"
-	default:
-		return ""
-	}
+var fishActions = actions{
+	choices: func(all string) string { return " -a " + fishQuoted(all) },
+	file:    " -F", folder: " -a '(__fish_complete_directories)'",
 }
 
 var fishSpecial = strings.NewReplacer(`\`, `\\`, `'`, `\'`)

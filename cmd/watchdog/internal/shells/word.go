@@ -120,6 +120,26 @@ func valueWord(v *kong.Value) word {
 	return w
 }
 
+// An actions is how a shell is told what completes a value.
+type actions struct {
+	choices                     func(all string) string // with spaces between them
+	file, folder, command, none string
+}
+
+func (w word) action(of *actions) string {
+	switch {
+	case len(w.choices) > 0:
+		return of.choices(strings.Join(w.choices, " "))
+	case w.kind == aFile:
+		return of.file
+	case w.kind == aFolder:
+		return of.folder
+	case w.kind == aCommand:
+		return of.command
+	}
+	return of.none
+}
+
 func (w word) summary() string { return FirstSentence(w.help) }
 
 // FirstSentence is that of a help, without its dot.

@@ -35,8 +35,8 @@ func (f *fixture) listed(query string) (runs []string) {
 	return runs
 }
 
-// TestStates asks for several states at once, and for the count of each, whichever are shown.
-func TestStates(t *testing.T) {
+// TestFilters asks for several states at once, and for the count of each, whichever are shown.
+func TestFilters(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.fleet()
 		f.end(f.begin("s-gone", "worker-2", 0, session.State{}), session.Interrupted, "")
@@ -54,6 +54,11 @@ func TestStates(t *testing.T) {
 			"?state=running&host=worker-2":       nil,
 			"?state=stopped&id=S-CANC":           {"s-cancelled"},
 			"?id=l&state=running&state=complete": {"s-build", "s-held", "s-late", "s-complete"},
+
+			"?reason=watchdog_wall_clock_exceeded": {"s-cancelled"},
+			"?reason=complete&host=worker-2":       {"s-complete"},
+			"?reason=approval_denied":              nil,
+			"?host=worker-1":                       {"s-build", "s-held", "s-late"},
 		} {
 			assert.ElementsMatch(t, want, f.listed(query), query)
 		}
@@ -69,6 +74,7 @@ func TestStates(t *testing.T) {
 			}
 			assert.Equal(t, want, strings.Join(counts, ", "), query)
 		}
+		assert.Contains(t, f.shown("?reason=approval_denied"), "<option selected>approval_denied</option>")
 		assert.Contains(t, f.shown("?state=ending"), `ending</span><span class="sub">SIGINT sent, SIGTERM next</span>`)
 		assert.Contains(t, f.shown("?run=s-ending"), `, SIGTERM due at <time datetime="2000-01-01T00:26:10Z">`)
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
