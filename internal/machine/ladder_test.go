@@ -16,7 +16,7 @@ import (
 
 // onMachine is a session on the machine's clock, with a limit of silence of a minute that has a ladder.
 func onMachine(t *testing.T, rules machine.Rules, ladder ...verdict.Directive) (*rig, *machine.Node) {
-	l := unlimited()
+	l := verdict.Off()
 	l.Idle, l.Ladders = time.Minute, verdict.Ladders{verdict.Idle: ladder}
 	g := newRig(t, rules, l)
 	g.now.Machine = true
@@ -96,7 +96,7 @@ func TestLadder(t *testing.T) {
 		require.Equal(t, []string{first, third}, resets(t, g.out[0].Entry))
 	})
 	t.Run("one of a counted limit stands while that allows the same", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
 		l.Ladders = verdict.Ladders{"requests": []verdict.Directive{verdict.DirectWait}}
 		for given, attempts := range []int{1, 0} {
@@ -120,7 +120,7 @@ func TestLadder(t *testing.T) {
 		}
 	})
 	t.Run("one that stands at the attach is put back, too", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle, l.Ladders = time.Minute, verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry, verdict.DirectWait}}
 		found := windowOf(fold.Event{
 			ID: "d", AggregateID: "s", Type: record.EventPrefix + "retry", Timestamp: noon,
@@ -135,7 +135,7 @@ func TestLadder(t *testing.T) {
 		require.Equal(t, []string{"d"}, resets(t, g.out[0].Entry))
 	})
 	t.Run("one that stands is awaited by who heeds signals later", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		found := windowOf(fold.Event{
 			ID: "d", AggregateID: "s", Type: record.EventPrefix + "retry", Timestamp: noon,
 			Payload: record.JSON(record.Trip{
@@ -159,7 +159,7 @@ func TestLadder(t *testing.T) {
 		require.Equal(t, 90*time.Second+1, g.tree.Due())
 	})
 	t.Run("with no progress, only progress ends the stretch after a last wait", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.NoProgress, l.Ladders = time.Minute, verdict.Ladders{verdict.NoProgress: []verdict.Directive{verdict.DirectWait}}
 		g := newRig(t, machine.Rules{}, l)
 		g.now.Machine = true

@@ -151,8 +151,8 @@ func TestStepAdopt(t *testing.T) {
 func TestStepLayers(t *testing.T) {
 	t.Run("in the same step, the inner ones too", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
-		a := g.layer(g.runs[0], unlimited())
-		b := g.layer(a, unlimited())
+		a := g.layer(g.runs[0], verdict.Off())
+		b := g.layer(a, verdict.Off())
 		_, out := g.end(g.runs[0])
 		require.Equal(t, kinds(machine.Ended, machine.Ended, machine.Ended), out)
 		for i, n := range []*machine.Node{g.runs[0], a, b} {
@@ -162,9 +162,9 @@ func TestStepLayers(t *testing.T) {
 		}
 	})
 	t.Run("but one whose end is being recorded", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, unlimited())
+		g := newRig(t, machine.Rules{}, verdict.Off())
 		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, unlimited())
+		b := g.layer(a, verdict.Off())
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
 		_, out := g.end(g.runs[0])
 		require.Equal(t, kinds(machine.Ended), out)
@@ -176,7 +176,7 @@ func TestStepLayers(t *testing.T) {
 	t.Run("also one that begins too late", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		g.end(g.runs[0])
-		a := g.layer(g.runs[0], unlimited())
+		a := g.layer(g.runs[0], verdict.Off())
 		require.Equal(t, machine.Over, a.Phase())
 	})
 }
@@ -243,10 +243,10 @@ func TestStepHolds(t *testing.T) {
 		require.Equal(t, "build", g.out[0].Trip.Verdict.Hold)
 	})
 	t.Run("a layer that is cut off leaves alone what has ended around it", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, unlimited())
+		g := newRig(t, machine.Rules{}, verdict.Off())
 		g.tree.Traced = true
 		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, unlimited())
+		b := g.layer(a, verdict.Off())
 		g.tickAt(time.Hour + 1)
 		g.end(g.runs[0])
 		g.hold(b, "build", limits, false)
@@ -288,7 +288,7 @@ func TestStepHolds(t *testing.T) {
 // TestStepBusy protects when the host is asked whether it is busy.
 func TestStepBusy(t *testing.T) {
 	silent := func(t *testing.T) (*rig, *machine.Node, *machine.Inquiry) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		require.Equal(t, kinds(machine.Ask), g.tickAt(time.Minute+1))
@@ -350,7 +350,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, verdict.WallClock, g.out[1].Trip.Verdict.Limit)
 	})
 	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.now.Machine, g.tree.Traced = true, true
@@ -361,7 +361,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, verdict.SignalNotBusy, g.out[1].Signal.Kind, "no activity is traced")
 	})
 	t.Run("after an answer polls look", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.now.Machine = true
@@ -379,7 +379,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(2*time.Minute+2))
 	})
 	t.Run("a busy layer is a sign of life of its run", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = 90 * time.Second
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		l.Idle = time.Minute
@@ -391,7 +391,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, g.now.At, g.runs[0].Seen().Signs.Activity)
 	})
 	t.Run("what needs a look waits for the answer", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.pass(2 * time.Minute)
@@ -404,14 +404,14 @@ func TestStepBusy(t *testing.T) {
 
 // TestStepSpend protects that a charge is judged with those around it.
 func TestStepSpend(t *testing.T) {
-	l := unlimited()
+	l := verdict.Off()
 	l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 2}}
 	g := newRig(t, machine.Rules{}, l)
 	var books ledger.Ledger
 	var session, layer ledger.Account
 	books.OpenSession(&session, verdict.NewSpend(l.Counts, false), "")
 	g.runs[0].Count(&session)
-	a := g.layer(g.runs[0], unlimited())
+	a := g.layer(g.runs[0], verdict.Off())
 	books.OpenLayer(&layer, &session, verdict.NewSpend(nil, false), "")
 	admit := func() (o ledger.Outcome) {
 		c := ledger.Call{}

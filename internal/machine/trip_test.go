@@ -89,7 +89,7 @@ func TestTrip(t *testing.T) {
 		require.Empty(t, g.out[0].Trip.LeftOpen)
 	})
 	t.Run("of a counted limit: what that was given", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
 		g := newRig(t, machine.Rules{}, l)
 		var books ledger.Ledger
@@ -230,16 +230,9 @@ type rig struct {
 	out  []machine.Effect // of the last input
 }
 
-func unlimited() verdict.Limits {
-	return verdict.Limits{
-		WallClock: verdict.Never, Safety: verdict.Never, Idle: verdict.Never, NoProgress: verdict.Never,
-		FirstSign: verdict.Never,
-	}
-}
-
 // hour is an hour of wall clock and nothing else.
 func hour() verdict.Limits {
-	l := unlimited()
+	l := verdict.Off()
 	l.WallClock = time.Hour
 	return l
 }
