@@ -124,6 +124,17 @@ func TestStepAdopt(t *testing.T) {
 		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
 		require.Equal(t, 2*time.Hour, g.runs[0].Budget(), "it is the same")
 	})
+	t.Run("what a counted limit was given, once", func(t *testing.T) {
+		l := hour()
+		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
+		g := newRig(t, machine.Rules{}, l)
+		spend := g.count(g.runs[0], &ledger.Ledger{}, l.Counts)
+		for range 2 {
+			adopt(g, fold.Window{Given: map[fold.Key]int64{machine.KeyOfCount(&l.Counts[0]): 3}})
+			require.EqualValues(t, 3, spend.Counts[0].Extended)
+			require.Equal(t, 1, spend.Counts[0].Steps)
+		}
+	})
 	t.Run("its end", func(t *testing.T) {
 		for _, known := range []fold.Window{{Stop: &record.Cancel{}}, {CompletedAt: noon}} {
 			g := newRig(t, machine.Rules{}, hour())
@@ -360,6 +371,15 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, kinds(machine.Answered, machine.Traced), answer(g, q, true))
 		require.Equal(t, verdict.SignalNotBusy, g.out[1].Signal.Kind, "no activity is traced")
 	})
+	t.Run("that another guard ended the run meanwhile is told of, and no answer of the host", func(t *testing.T) {
+		for _, limit := range []verdict.Limit{"", verdict.Safety} {
+			g, n, _ := silent(t)
+			g.tree.Traced = true
+			guard := &machine.Guard{Verdict: verdict.Verdict{Action: verdict.Cancel, Limit: limit}}
+			out := g.feed(n, &machine.Input{Kind: machine.Cancel, Guard: guard})
+			require.Equal(t, limit != "", out[0] == machine.Traced, "it may be taken back for %q", limit)
+		}
+	})
 	t.Run("after an answer polls look", func(t *testing.T) {
 		l := verdict.Off()
 		l.Idle = time.Minute
@@ -408,11 +428,10 @@ func TestStepSpend(t *testing.T) {
 	l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 2}}
 	g := newRig(t, machine.Rules{}, l)
 	var books ledger.Ledger
-	var session, layer ledger.Account
-	books.OpenSession(&session, verdict.NewSpend(l.Counts, false), "")
-	g.runs[0].Count(&session)
+	var layer ledger.Account
+	g.count(g.runs[0], &books, l.Counts)
 	a := g.layer(g.runs[0], verdict.Off())
-	books.OpenLayer(&layer, &session, verdict.NewSpend(nil, false), "")
+	books.OpenLayer(&layer, g.runs[0].Account, verdict.NewSpend(nil, false), "")
 	admit := func() (o ledger.Outcome) {
 		c := ledger.Call{}
 		c.Use.Counts[verdict.KindRequests] = 1
