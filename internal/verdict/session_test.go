@@ -286,6 +286,20 @@ func TestLooksLasted(t *testing.T) {
 	require.Equal(t, 4*time.Second, looks.Lasted())
 }
 
+// TestLease protects how often a lease is renewed, read and looked at, by its promise.
+func TestLease(t *testing.T) {
+	for promise, want := range map[time.Duration][5]time.Duration{
+		9 * time.Second: {3 * time.Second, 54 * time.Second, 4500 * time.Millisecond, 36 * time.Second, 45 * time.Second},
+		2 * time.Second: {2 * time.Second / 3, 12 * time.Second, time.Second, 11 * time.Second, 10 * time.Second},
+	} {
+		require.Equal(t, want, [...]time.Duration{
+			verdict.RenewAfter(promise), verdict.CompareAfter(promise), verdict.SuspectAfter(promise),
+			verdict.FoundDeadWithin(promise), verdict.ObserveFor(promise),
+		})
+	}
+	require.EqualValues(t, 8, verdict.Doubled(1, verdict.Never, 3))
+}
+
 func TestFleetDied(t *testing.T) {
 	for _, test := range []struct {
 		dead, all     int

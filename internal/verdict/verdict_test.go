@@ -158,6 +158,7 @@ func TestClockStep(t *testing.T) {
 		"five seconds back are none":          {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994 * s}, 0},
 		"a nanosecond more back is one":       {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994*s - 1}, -6*s - 1},
 		"a slow first answer is none":         {reading{0, 60 * s, 60 * s}, reading{61 * s, 61 * s, 61 * s}, 0},
+		"it is set long after the start":      {reading{hour, hour, hour}, reading{hour + s, hour + s, 2 * hour}, hour - s},
 		"shown early in it, neither":          {reading{0, 60 * s, 0}, reading{61 * s, 61 * s, 61 * s}, 0},
 		"a slow second answer is none":        {reading{0, 0, 0}, reading{0, 60 * s, 60 * s}, 0},
 		"shown early in that, neither":        {reading{0, 0, 0}, reading{0, 60 * s, 0}, 0},
