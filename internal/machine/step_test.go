@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -67,9 +68,16 @@ func TestStep(t *testing.T) {
 	})
 	t.Run("a run is complete once the store has that", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		g.pass(2 * time.Minute)
+		require.True(t, g.release(h))
+		g.pass(time.Minute)
 		in := machine.Input{Kind: machine.Complete}
 		require.Empty(t, g.feed(g.runs[0], &in))
-		require.NotNil(t, in.Trip)
+		var p record.Complete
+		require.NoError(t, json.Unmarshal(in.Trip.CompleteEvent(&g.runs[0].Name).Payload, &p))
+		require.EqualValues(t, 60, p.ElapsedSeconds)
+		require.EqualValues(t, 120, p.PausedSeconds)
 		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
 		g.feed(g.runs[0], &in)

@@ -342,8 +342,32 @@ func TestSpendDue(t *testing.T) {
 				require.Negative(t, s.Admit(&one))
 				require.Equal(t, n == 5, s.Settle(&one, &one), n)
 			}
+			require.False(t, s.Settle(&verdict.Use{}, &verdict.Use{}), "nothing more was used")
 		})
 	}
+}
+
+// TestLook protects what else has a run looked at: what others use, a call that was too large, one that does not fit.
+func TestLook(t *testing.T) {
+	s := verdict.NewSpend([]verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 10, Reserve: 4}, {CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
+	}, false)
+	one := requests(1)
+	require.False(t, s.Settle(&verdict.Use{}, &one))
+	require.False(t, s.Learn(0, 4))
+	require.True(t, s.Learn(0, 5), "only the reserve is left")
+	for input, look := range map[int64]bool{5: false, 6: true} {
+		s.Counts[1] = verdict.Count{}
+		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: input}}
+		require.Equal(t, look, s.Settle(&verdict.Use{}, &use))
+	}
+	for range 2 {
+		require.True(t, s.Refused(0, &one), "until it was looked at")
+	}
+	s.Extend(0, 1)
+	require.Equal(t, 1, s.Counts[0].Steps)
+	s.Counts[0].Spent = true
+	require.False(t, s.Refused(0, &one), "it was told")
 }
 
 // TestMost protects the limits of one tool and of a scope from what they do not limit.
@@ -390,9 +414,9 @@ func TestSpent(t *testing.T) {
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admit(1)))
 	})
 	t.Run("a call whose input is too large does not fit", func(t *testing.T) {
-		s := newSpender(verdict.Limits{WallClock: verdict.Never, Safety: verdict.Never, Counts: []verdict.CountLimit{
+		s := newSpender(others(verdict.Limits{Counts: []verdict.CountLimit{
 			{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
-		}})
+		}}))
 		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: 6}}
 		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: 1, Use: use})
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.due()))

@@ -112,6 +112,22 @@ func TestMonotonicClock(t *testing.T) {
 	require.Zero(t, early.Read(0))
 }
 
+func TestUntil(t *testing.T) {
+	require.Equal(t, 2*hour, verdict.Until(3*hour, hour))
+	require.Equal(t, verdict.Never, verdict.Until(verdict.Never, hour))
+}
+
+// TestTakeSigns protects what a trace tells of the attach and of signs of life.
+func TestTakeSigns(t *testing.T) {
+	limits, seen := verdict.Off(), verdict.Snapshot{Signs: &verdict.Signs{}}
+	for kind, at := range map[verdict.SignalKind]time.Duration{
+		verdict.SignalAttach: 1, verdict.SignalAttached: 2, verdict.SignalActivity: 4, verdict.SignalProgress: 3,
+	} {
+		seen.Take(&limits, verdict.Signal{Kind: kind, At: at})
+	}
+	require.Equal(t, []time.Duration{1, 2, 4, 3}, []time.Duration{seen.Attached, seen.Begun, seen.Signs.Activity, seen.Signs.Progress})
+}
+
 func TestRungAtStart(t *testing.T) {
 	limits := others(verdict.Limits{
 		Idle: 10, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
