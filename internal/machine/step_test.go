@@ -81,7 +81,7 @@ func TestStep(t *testing.T) {
 		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
 		g.feed(g.runs[0], &in)
-		require.Equal(t, kinds(machine.Ended), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
+		require.Equal(t, kinds(machine.Ended, machine.Retry), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
 		require.Equal(t, machine.ErrComplete, g.out[0].Cause)
 	})
 	t.Run("a window that has its stop is over at its begin", func(t *testing.T) {
