@@ -211,6 +211,9 @@ func TestTakeBack(t *testing.T) {
 	require.True(t, o.TakeBack())
 	require.Zero(t, r.session.Spend.Counts[0].Refused, "it was none")
 	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: requests(11)}).Did)
+	r.session.Spend.ObserveOnly = true
+	require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(1)}).Did, "it is only noted")
+	require.EqualValues(t, 1, r.session.Spend.Counts[0].Refused)
 }
 
 // TestSettleLate protects what a call used beyond its admission after the end: it is owed, and whoever settles again
@@ -278,6 +281,7 @@ func TestOwnSource(t *testing.T) {
 		r.OpenSession(&r.session, verdict.NewSpend(limits, observed), "")
 		r.shared = []*ledger.Shared{{}}
 		r.AddSource(r.shared[0], "", "")
+		r.session.Spend.Counts[0].Steps = 1 // before the call
 		use := func(n int64) verdict.Use { return verdict.Use{Counts: verdict.Counts{verdict.KindInput: n}} }
 		call, o := ledger.Call{Use: use(1)}, ledger.Outcome{}
 		r.session.Admit(&call, &o)
@@ -299,12 +303,17 @@ func TestOwnSource(t *testing.T) {
 			require.Equal(t, ledger.Charged, o.Did)
 			require.True(t, o.Look)
 			require.EqualValues(t, 1, refused, "it is only noted")
+			large := ledger.Call{Use: use(20)}
+			r.session.Admit(&large, &o)
+			require.Equal(t, ledger.Lacking, o.Did)
+			require.True(t, r.Wants(&large, 0).Force, "it will not fit")
 			continue
 		}
 		require.Equal(t, ledger.Lacking, o.Did, "the store may have got something back")
 		o = ledger.Outcome{}
 		r.NotGranted(&call, 0, &o)
 		require.Equal(t, ledger.Refused, o.Did)
+		require.True(t, o.Look, "there was no trip meanwhile")
 		require.EqualValues(t, refused+1, r.session.Spend.Counts[0].Refused)
 	}
 }

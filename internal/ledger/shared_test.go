@@ -140,12 +140,46 @@ func TestCover(t *testing.T) {
 	require.False(t, s.BeginCover())
 }
 
+// TestResize protects a call that is made smaller for what the store has left, again and again, and waits where it can.
+func TestResize(t *testing.T) {
+	r := newRun(1000, 1000, 10)
+	call, o := ledger.Call{Range: &ledger.Range{}}, ledger.Outcome{}
+	call.Range.Least, call.Range.Most = requests(1), requests(8)
+	// lacks has the store say that the call does not fit beside that much.
+	lacks := func(most, charged int64) {
+		r.layer.Admit(&call, &o)
+		require.Equal(t, ledger.Lacking, o.Did)
+		require.Equal(t, requests(most), call.Use)
+		want := r.Wants(&call, 0)
+		_, _ = r.shared[0].Begin(0, "1", &want)
+		r.shared[0].Granted(&ledger.Grant{Charged: requests(charged).Counts, Ends: verdict.Never})
+		o = ledger.Outcome{}
+		r.NotGranted(&call, 0, &o)
+	}
+	lacks(8, 7)
+	lacks(3, 9)
+	require.Equal(t, ledger.Nothing, o.Did, "it is made again")
+	lacks(1, 10)
+	require.Equal(t, ledger.Refused, o.Did)
+
+	r = newRun(1000, 1000, 10)
+	r.grant(t, 0, 5, "", verdict.Never)
+	require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(5)}).Did)
+	call.Again()
+	call.Range.Waits = true
+	lacks(8, 10)
+	require.Equal(t, ledger.Held, o.Did, "the other call may give something back")
+}
+
 // TestExceeded protects that a shared limit of which more was used than it allows is looked at, and none before.
 func TestExceeded(t *testing.T) {
 	for used, look := range map[int64]bool{4: false, 5: false, 6: true} {
-		r := newRun(1000, 1000, 5)
+		r := &run{shared: []*ledger.Shared{{}}}
+		r.OpenSession(&r.session, verdict.NewSpend(nil, false), "")
+		r.AddLimits([]verdict.CountLimit{limitOf("team", 5)}, "")
+		r.AddSource(r.shared[0], "team", "")
 		r.grant(t, 0, 5, "", verdict.Never)
-		charge := r.admit(&r.layer, ledger.Call{Use: requests(5)})
+		charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
 		require.Equal(t, look, r.settle(charge.ID, used).Look, used)
 	}
 }
