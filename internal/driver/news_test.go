@@ -144,7 +144,7 @@ func TestBlock(t *testing.T) {
 		require.Error(t, b.Poll())
 		require.Equal(t, time.Second, time.Since(began))
 	})
-	inBubble(t, "a try at what the store lacks does not tell of signals on the caller's goroutine", verdict.Off(), func(t *testing.T, b *bench) {
+	inBubble(t, "a try at what the store lacks tells its caller of no signals", verdict.Off(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})
 		defer close(open)
 		b.host.on("trace", func() { <-open })

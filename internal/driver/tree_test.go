@@ -258,7 +258,7 @@ func TestParent(t *testing.T) {
 	foreign := func(b *bench) *foreignParent {
 		return &foreignParent{b.t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{}), func() {}}
 	}
-	inNewBubble(t, "of the host's own type, which ends the session while that begins to follow it", func(t *testing.T, b *bench) {
+	inNewBubble(t, "of the host's own type, which ends who begins to follow it", func(t *testing.T, b *bench) {
 		p := foreign(b)
 		close(p.block)
 		p.hooks = func() { b.End(errClosed) }

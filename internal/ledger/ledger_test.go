@@ -190,10 +190,11 @@ func TestCurrency(t *testing.T) {
 	var none run
 	none.OpenSession(&none.session, verdict.NewSpend(nil, false), "")
 	none.AddLimits(nil, "EUR")
-	require.Equal(t, ledger.Flawed, none.admit(&none.session, ledger.Call{Use: cost, Currency: "USD"}).Did, "it has the scope's")
+	o := none.admit(&none.session, ledger.Call{Use: cost, Currency: "USD"})
+	require.Equal(t, ledger.Flawed, o.Did, "it has the scope's")
 	r = newRun(10, 10)
 	charge := r.admit(&r.layer, ledger.Call{Use: requests(1)})
-	var o ledger.Outcome
+	o = ledger.Outcome{}
 	r.Settle(charge.ID, &cost, "USD", &o)
 	require.Equal(t, "its Cost is in USD, and the run counts EUR", o.Why.Flaw)
 	r.requireAdmitted(t, 1, 1)

@@ -183,22 +183,23 @@ func TestTrace(t *testing.T) {
 // TestTakenBack protects which signals of a trace take back the end that a limit gave.
 func TestTakenBack(t *testing.T) {
 	tokens := record.Spend{Limit: "tokens", Tool: "grep", Scope: "team", Allowed: 10}
+	counted := machine.Trip{Spend: &tokens}
 	wall := verdict.Verdict{Limit: verdict.WallClock, Used: time.Hour + 1, Allowed: time.Hour}
 	for name, c := range map[string]struct {
 		trip   machine.Trip
 		change func(s *machine.Signal)
 		want   bool
 	}{
-		"one of the same limit":            {machine.Trip{Spend: &tokens}, func(*machine.Signal) {}, true},
-		"one that took nothing back":       {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Refused = false }, false},
-		"one of no limit":                  {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Spend = nil }, false},
-		"a call that was refused":          {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Kind = verdict.SignalAdmit }, false},
-		"of another limit":                 {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Spend.Limit = "turns" }, false},
-		"of another tool":                  {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Spend.Tool = "ls" }, false},
-		"of another scope":                 {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Spend.Scope = "" }, false},
-		"of what allowed less":             {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.Spend.Allowed = 9 }, false},
-		"what was extended since, by that": {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 11 }, true},
-		"by more than that":                {machine.Trip{Spend: &tokens}, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 10 }, false},
+		"one of the same limit":            {counted, func(*machine.Signal) {}, true},
+		"one that took nothing back":       {counted, func(s *machine.Signal) { s.Refused = false }, false},
+		"one of no limit":                  {counted, func(s *machine.Signal) { s.Spend = nil }, false},
+		"a call that was refused":          {counted, func(s *machine.Signal) { s.Kind = verdict.SignalAdmit }, false},
+		"of another limit":                 {counted, func(s *machine.Signal) { s.Spend.Limit = "turns" }, false},
+		"of another tool":                  {counted, func(s *machine.Signal) { s.Spend.Tool = "ls" }, false},
+		"of another scope":                 {counted, func(s *machine.Signal) { s.Spend.Scope = "" }, false},
+		"of what allowed less":             {counted, func(s *machine.Signal) { s.Spend.Allowed = 9 }, false},
+		"what was extended since, by that": {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 11 }, true},
+		"by more than that":                {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 10 }, false},
 		"of a limit of time": {machine.Trip{Verdict: wall}, func(s *machine.Signal) {
 			s.Spend = &record.Spend{Limit: "wall_clock", Used: 1, Allowed: record.Number(time.Hour)}
 		}, true},

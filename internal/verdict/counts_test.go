@@ -51,7 +51,8 @@ func TestRange(t *testing.T) {
 	require.EqualValues(t, verdict.Endless, verdict.Room(verdict.Endless, 5))
 	require.EqualValues(t, 7, verdict.Room(10, 3))
 	s := verdict.NewSpend([]verdict.CountLimit{
-		{CountID: verdict.CountID{Kind: verdict.KindOutput}, Max: 60}, {CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 10},
+		{CountID: verdict.CountID{Kind: verdict.KindOutput}, Max: 60},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 10},
 	}, false)
 	other := use(10, 10, 0, 0)
 	require.Negative(t, s.Admit(&other))

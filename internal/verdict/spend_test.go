@@ -350,7 +350,8 @@ func TestSpendDue(t *testing.T) {
 // TestLook protects what else has a run looked at: what others use, a call that was too large, one that does not fit.
 func TestLook(t *testing.T) {
 	s := verdict.NewSpend([]verdict.CountLimit{
-		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 10, Reserve: 4}, {CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
+		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 10, Reserve: 4},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
 	}, false)
 	one := requests(1)
 	require.False(t, s.Settle(&verdict.Use{}, &one))
@@ -376,7 +377,8 @@ func TestMost(t *testing.T) {
 		return verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindToolCalls, Tool: tool, Scope: scope}, Max: 9}
 	}
 	for tool, want := range map[string][4]int64{"rm": {2, 2, 0, 0}, "ls": {2, 0, 0, 0}} {
-		s := verdict.NewSpend([]verdict.CountLimit{limit("", ""), limit("rm", ""), limit("", "team"), limit("rm", "us")}, false)
+		limits := []verdict.CountLimit{limit("", ""), limit("rm", ""), limit("", "team"), limit("rm", "us")}
+		s := verdict.NewSpend(limits, false)
 		s.AdmitAll(&verdict.Use{Counts: verdict.Counts{verdict.KindToolCalls: 2}, Tool: tool})
 		for i, n := range want {
 			require.Equal(t, n, s.Counts[i].Admitted.Count(), "%s, %d", tool, i)

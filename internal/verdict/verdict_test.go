@@ -125,7 +125,8 @@ func TestTakeSigns(t *testing.T) {
 	} {
 		seen.Take(&limits, verdict.Signal{Kind: kind, At: at})
 	}
-	require.Equal(t, []time.Duration{1, 2, 4, 3}, []time.Duration{seen.Attached, seen.Begun, seen.Signs.Activity, seen.Signs.Progress})
+	got := [...]time.Duration{seen.Attached, seen.Begun, seen.Signs.Activity, seen.Signs.Progress}
+	require.Equal(t, [...]time.Duration{1, 2, 4, 3}, got)
 }
 
 func TestRungAtStart(t *testing.T) {
