@@ -237,6 +237,17 @@ func TestBaseDoesNotChange(t *testing.T) {
 	require.Equal(t, before, p.Folded.Windows[0])
 }
 
+// TestWith protects that what may still be under way is left to a later base.
+func TestWith(t *testing.T) {
+	var s script
+	s.extend(time.Hour)
+	for age, news := range map[time.Duration]int{2 * time.Second: 1, 2*time.Second + time.Microsecond: 0} {
+		b := fold.NewBase(fold.WindowID{}, noon).With(s, noon, s[0].Timestamp.Add(age))
+		require.Equal(t, news, b.News(s), age)
+		require.Equal(t, 1-news, b.Known, age)
+	}
+}
+
 // TestRecord protects that a checkpoint of which nothing is settled is read, and that one which is too large is none.
 func TestRecord(t *testing.T) {
 	b := fold.NewBase(fold.WindowID{}, noon)

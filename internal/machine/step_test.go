@@ -78,6 +78,7 @@ func TestStep(t *testing.T) {
 		require.NoError(t, json.Unmarshal(in.Trip.CompleteEvent(&g.runs[0].Name).Payload, &p))
 		require.EqualValues(t, 60, p.ElapsedSeconds)
 		require.EqualValues(t, 120, p.PausedSeconds)
+		require.Equal(t, time.Minute, g.runs[0].Moment(g.now).Worked)
 		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
 		g.feed(g.runs[0], &in)
