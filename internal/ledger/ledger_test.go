@@ -315,7 +315,7 @@ func TestOwnSource(t *testing.T) {
 		r.NotGranted(&call, 0, &o)
 		require.Equal(t, ledger.Refused, o.Did)
 		require.True(t, o.Look, "there was no trip meanwhile")
-		require.EqualValues(t, refused+1, r.session.Spend.Counts[0].Refused)
+		require.Equal(t, refused+1, r.session.Spend.Counts[0].Refused)
 	}
 }
 

@@ -76,8 +76,8 @@ func TestStep(t *testing.T) {
 		require.Empty(t, g.feed(g.runs[0], &in))
 		var p record.Complete
 		require.NoError(t, json.Unmarshal(in.Trip.CompleteEvent(&g.runs[0].Name).Payload, &p))
-		require.EqualValues(t, 60, p.ElapsedSeconds)
-		require.EqualValues(t, 120, p.PausedSeconds)
+		require.InDelta(t, 60, float64(p.ElapsedSeconds), 0)
+		require.InDelta(t, 120, float64(p.PausedSeconds), 0)
 		require.Equal(t, time.Minute, g.runs[0].Moment(g.now).Worked)
 		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
