@@ -67,7 +67,7 @@ func (s *Snapshot) start(limits *Limits) time.Duration {
 
 // KnownPauses returns the pauses as they are known now.
 func (s *Snapshot) KnownPauses() *Pauses {
-	if s.Signs == nil {
+	if s.Signs == nil || len(s.Signs.Pauses.all) == 0 {
 		return &Pauses{}
 	}
 	return s.Signs.Pauses.With(nil)
