@@ -286,7 +286,7 @@ func TestLooksLasted(t *testing.T) {
 	require.Equal(t, 4*time.Second, looks.Lasted())
 }
 
-// TestLease protects how often a lease is renewed, read and looked at, by its promise.
+// TestLease protects how often a lease is renewed, read and looked at, by its promise, and a record is tried again.
 func TestLease(t *testing.T) {
 	for promise, want := range map[time.Duration][5]time.Duration{
 		9 * time.Second: {3 * time.Second, 54 * time.Second, 4500 * time.Millisecond, 36 * time.Second, 45 * time.Second},
@@ -298,6 +298,8 @@ func TestLease(t *testing.T) {
 		})
 	}
 	require.EqualValues(t, 8, verdict.Doubled(1, verdict.Never, 3))
+	require.Equal(t, 16*time.Second, verdict.RetryRecord(4))
+	require.Equal(t, 30*time.Second, verdict.RetryRecord(5))
 }
 
 func TestFleetDied(t *testing.T) {
