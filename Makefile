@@ -68,7 +68,7 @@ race: ## run them under the race detector
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
 long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestReplayIsLife|TestTracedAlike
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
-long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
+long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \

@@ -157,28 +157,25 @@ type bench struct {
 	layers []*driver.Run
 }
 
-func unlimited() verdict.Limits {
-	return verdict.Limits{
-		WallClock: verdict.Never, Safety: verdict.Never, Idle: verdict.Never, NoProgress: verdict.Never,
-		FirstSign: verdict.Never,
-	}
-}
-
 // after are limits that end a run after so long.
 func after(d time.Duration) verdict.Limits {
-	l := unlimited()
+	l := verdict.Off()
 	l.WallClock = d
 	return l
 }
 
 // inBubble runs the test with a session of these limits, that has begun.
 func inBubble(t *testing.T, name string, limits verdict.Limits, test func(t *testing.T, b *bench)) {
+	inNewBubble(t, name, func(t *testing.T, b *bench) {
+		b.begin(t.Context(), limits)
+		test(t, b)
+	})
+}
+
+// inNewBubble runs the test with a session that has not begun.
+func inNewBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 	t.Run(name, func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
-			b.begin(t.Context(), limits)
-			test(t, b)
-		})
+		synctest.Test(t, func(t *testing.T) { test(t, newBench(t)) })
 	})
 }
 

@@ -47,16 +47,13 @@ func (b *bench) decideAll() driver.Work {
 func TestNews(t *testing.T) {
 	for _, inline := range []bool{true, false} {
 		inBench := func(name string, test func(t *testing.T, b *bench)) {
-			t.Run(map[bool]string{true: "inline, ", false: "aside, "}[inline]+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBench(t)
-					b.place.Inline = inline
-					b.begin(t.Context(), allKinds())
-					if !inline {
-						b.tree.StopTimer()
-					}
-					test(t, b)
-				})
+			inNewBubble(t, map[bool]string{true: "inline, ", false: "aside, "}[inline]+name, func(t *testing.T, b *bench) {
+				b.place.Inline = inline
+				b.begin(t.Context(), allKinds())
+				if !inline {
+					b.tree.StopTimer()
+				}
+				test(t, b)
 			})
 		}
 		inBench("directives, trace, warnings, logs, stop", func(t *testing.T, b *bench) {
@@ -147,7 +144,7 @@ func TestBlock(t *testing.T) {
 		require.Error(t, b.Poll())
 		require.Equal(t, time.Second, time.Since(began))
 	})
-	inBubble(t, "a try at what the store lacks does not tell of signals on the caller's goroutine", unlimited(), func(t *testing.T, b *bench) {
+	inBubble(t, "a try at what the store lacks tells its caller of no signals", verdict.Off(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})
 		defer close(open)
 		b.host.on("trace", func() { <-open })
@@ -182,13 +179,11 @@ func TestBlock(t *testing.T) {
 // TestBusy protects when the host is asked whether it is busy, and what its answer does.
 func TestBusy(t *testing.T) {
 	inAsking := func(name string, busy func() bool, test func(t *testing.T, b *bench)) {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, l := newBench(t), unlimited()
-				b.host.busy, l.Idle = busy, 10*time.Minute
-				b.begin(t.Context(), l)
-				test(t, b)
-			})
+		inNewBubble(t, name, func(t *testing.T, b *bench) {
+			l := verdict.Off()
+			b.host.busy, l.Idle = busy, 10*time.Minute
+			b.begin(t.Context(), l)
+			test(t, b)
 		})
 	}
 	inAsking("one that is goes on", func() bool { return true }, func(t *testing.T, b *bench) {
@@ -208,18 +203,16 @@ func TestBusy(t *testing.T) {
 		require.Error(t, b.Poll())
 		require.Equal(t, 500*time.Millisecond, time.Since(began))
 	})
-	t.Run("the store has all of its time after the answer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b, l := newBench(t), unlimited()
-			b.place.Inline, l.Idle = true, 10*time.Minute
-			b.host.busy = func() bool { time.Sleep(900 * time.Millisecond); return false }
-			b.begin(t.Context(), l)
-			b.store.FailWith(func(ctx context.Context, _ journaltest.Call) error { <-ctx.Done(); return ctx.Err() })
-			time.Sleep(10*time.Minute + 1)
-			began := time.Now()
-			require.Error(t, b.Poll())
-			require.Equal(t, timeout+900*time.Millisecond, time.Since(began))
-		})
+	inNewBubble(t, "the store has all of its time after the answer", func(t *testing.T, b *bench) {
+		l := verdict.Off()
+		b.place.Inline, l.Idle = true, 10*time.Minute
+		b.host.busy = func() bool { time.Sleep(900 * time.Millisecond); return false }
+		b.begin(t.Context(), l)
+		b.store.FailWith(func(ctx context.Context, _ journaltest.Call) error { <-ctx.Done(); return ctx.Err() })
+		time.Sleep(10*time.Minute + 1)
+		began := time.Now()
+		require.Error(t, b.Poll())
+		require.Equal(t, timeout+900*time.Millisecond, time.Since(began))
 	})
 	for name, busy := range map[string]func() bool{
 		"panics": func() bool { panic("secret") }, "ends its goroutine": func() bool { runtime.Goexit(); return true },

@@ -15,6 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A countingClock counts the timers that are made of it.
@@ -30,29 +31,27 @@ func (c *countingClock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 
 // TestTimer protects that a tree has one timer, however many layers, which looks at what is due and nothing else.
 func TestTimer(t *testing.T) {
-	t.Run("one for all, and each layer ends at its own time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b, c := newBench(t), &countingClock{Clock: clock.New()}
-			b.place.Clock, b.place.Instant = c, true // it has no time-out of its own
-			b.begin(t.Context(), after(24*time.Hour))
-			for i := range 100 {
-				b.layer(b.Run, after(time.Duration(100-i)*time.Minute))
+	inNewBubble(t, "one for all, and each layer ends at its own time", func(t *testing.T, b *bench) {
+		c := &countingClock{Clock: clock.New()}
+		b.place.Clock, b.place.Instant = c, true // it has no time-out of its own
+		b.begin(t.Context(), after(24*time.Hour))
+		for i := range 100 {
+			b.layer(b.Run, after(time.Duration(100-i)*time.Minute))
+		}
+		require.EqualValues(t, 1, c.made.Load())
+		for i := range 100 {
+			time.Sleep(time.Minute)
+			if i == 0 {
+				time.Sleep(time.Nanosecond) // past the limit, from here on
 			}
-			require.EqualValues(t, 1, c.made.Load())
-			for i := range 100 {
-				time.Sleep(time.Minute)
-				if i == 0 {
-					time.Sleep(time.Nanosecond) // past the limit, from here on
-				}
-				synctest.Wait()
-				for j, layer := range b.layers {
-					require.Equal(t, 100-j <= i+1, layer.Over(), "%d after %d minutes", j, i+1)
-				}
+			synctest.Wait()
+			for j, layer := range b.layers {
+				require.Equal(t, 100-j <= i+1, layer.Over(), "%d after %d minutes", j, i+1)
 			}
-			require.EqualValues(t, 1, c.made.Load())
-			require.False(t, b.Over())
-			b.End(errClosed)
-		})
+		}
+		require.EqualValues(t, 1, c.made.Load())
+		require.False(t, b.Over())
+		b.End(errClosed)
 	})
 	inBubble(t, "a layer that is due is looked at, and none beside it", after(24*time.Hour), func(t *testing.T, b *bench) {
 		warned := after(20 * time.Hour)
@@ -87,21 +86,18 @@ func TestTimer(t *testing.T) {
 		synctest.Wait()
 		requireStop(t, second, "wall_clock_exceeded")
 	})
-	t.Run("none of a session whose window has its stop, of which nobody is told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
-			limits, startedAt := after(time.Hour), record.Truncate(time.Now())
-			b.Node.Rules = machine.Rules{Limits: &limits}
-			b.tree.Init(t.Context(), b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
-			stop := &record.Cancel{Reason: "idle_exceeded"}
-			b.tree.TakeUp(&fold.Window{StartedAt: startedAt, Stop: stop}, time.Now())
-			b.tree.Start()
-			b.TellSince(time.Now())
-			time.Sleep(2 * time.Hour)
-			synctest.Wait()
-			requireStop(t, b.Run, "idle_exceeded")
-			require.Empty(t, b.host.heard())
-		})
+	inNewBubble(t, "none of a session whose window has its stop, of which nobody is told", func(t *testing.T, b *bench) {
+		limits, startedAt := after(time.Hour), record.Truncate(time.Now())
+		b.Node.Rules = machine.Rules{Limits: &limits}
+		b.tree.Init(t.Context(), b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
+		stop := &record.Cancel{Reason: "idle_exceeded"}
+		b.tree.TakeUp(&fold.Window{StartedAt: startedAt, Stop: stop}, time.Now())
+		b.tree.Start()
+		b.TellSince(time.Now())
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		requireStop(t, b.Run, "idle_exceeded")
+		require.Empty(t, b.host.heard())
 	})
 	inBubble(t, "none of a session that has ended", after(time.Hour), func(t *testing.T, b *bench) {
 		b.End(errClosed)
@@ -111,18 +107,16 @@ func TestTimer(t *testing.T) {
 		require.Empty(t, b.host.heard())
 		require.Equal(t, errClosed, b.Cause())
 	})
-	t.Run("inline there is none, and a poll finds what a timer would", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b, c := newBench(t), &countingClock{Clock: clock.New()}
-			b.place.Clock, b.place.Inline, b.place.Instant = c, true, true
-			b.begin(t.Context(), after(time.Hour))
-			time.Sleep(2 * time.Hour)
-			synctest.Wait()
-			require.NoError(t, b.Inner().Err())
-			require.Zero(t, c.made.Load())
-			require.Error(t, b.Poll())
-			requireStop(t, b.Run, "wall_clock_exceeded")
-		})
+	inNewBubble(t, "inline there is none, and a poll finds what a timer would", func(t *testing.T, b *bench) {
+		c := &countingClock{Clock: clock.New()}
+		b.place.Clock, b.place.Inline, b.place.Instant = c, true, true
+		b.begin(t.Context(), after(time.Hour))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.NoError(t, b.Inner().Err())
+		require.Zero(t, c.made.Load())
+		require.Error(t, b.Poll())
+		requireStop(t, b.Run, "wall_clock_exceeded")
 	})
 	inBubble(t, "many trees that ring at one moment end together", after(time.Hour), func(t *testing.T, b *bench) {
 		all := []*driver.Tree{&b.tree}
@@ -153,8 +147,8 @@ func TestTimer(t *testing.T) {
 func TestLayer(t *testing.T) {
 	inBubble(t, "it ends with its run, by the same cause, and its own end leaves that as it is", after(time.Hour), func(t *testing.T, b *bench) {
 		first, _ := b.layer(b.Run, after(time.Minute))
-		inner, _ := b.layer(b.Run, unlimited())
-		innermost, _ := b.layer(inner, unlimited())
+		inner, _ := b.layer(b.Run, verdict.Off())
+		innermost, _ := b.layer(inner, verdict.Off())
 		require.Equal(t, inner, innermost.Outer())
 		require.Nil(t, b.Outer())
 		time.Sleep(time.Minute + 1)
@@ -169,7 +163,7 @@ func TestLayer(t *testing.T) {
 		require.True(t, innermost.Over())
 	})
 	inBubble(t, "a stop of the session is told of once, and none of the layers'", after(time.Hour), func(t *testing.T, b *bench) {
-		_, h := b.layer(b.Run, unlimited())
+		_, h := b.layer(b.Run, verdict.Off())
 		time.Sleep(time.Hour + 1)
 		synctest.Wait()
 		require.Equal(t, []string{"trace", "stop: <nil>"}, b.host.heard())
@@ -213,18 +207,15 @@ func (c *foreignParent) AfterFunc(func()) (stop func() bool) {
 // TestParent protects how a session ends with its parent, which is no stop.
 func TestParent(t *testing.T) {
 	inParent := func(name string, test func(t *testing.T, b *bench, cancel context.CancelCauseFunc)) {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				b.begin(ctx, after(time.Hour))
-				test(t, b, cancel)
-			})
+		inNewBubble(t, name, func(t *testing.T, b *bench) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			b.begin(ctx, after(time.Hour))
+			test(t, b, cancel)
 		})
 	}
 	inParent("all of it, at once for who looks, by the parent's cause", func(t *testing.T, b *bench, cancel context.CancelCauseFunc) {
-		layer, _ := b.layer(b.Run, unlimited())
+		layer, _ := b.layer(b.Run, verdict.Off())
 		var work dependent
 		work.Begin(layer, work.cancel)
 		cancel(errFull)
@@ -253,49 +244,40 @@ func TestParent(t *testing.T) {
 		require.Equal(t, errClosed, b.Cause())
 		require.ErrorIs(t, b.Err(), context.Canceled)
 	})
-	t.Run("that had ended before, with its deadline", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			time.Sleep(time.Hour)
-			b.begin(ctx, after(time.Hour))
-			require.Equal(t, context.DeadlineExceeded, b.Err(), "the parent's error")
-			require.ErrorIs(t, b.Cause(), context.DeadlineExceeded)
-			deadline, ok := b.Deadline()
-			require.True(t, ok)
-			require.Equal(t, time.Hour-time.Minute, time.Since(deadline))
-		})
+	inNewBubble(t, "that had ended before, with its deadline", func(t *testing.T, b *bench) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		time.Sleep(time.Hour)
+		b.begin(ctx, after(time.Hour))
+		require.Equal(t, context.DeadlineExceeded, b.Err(), "the parent's error")
+		require.ErrorIs(t, b.Cause(), context.DeadlineExceeded)
+		deadline, ok := b.Deadline()
+		require.True(t, ok)
+		require.Equal(t, time.Hour-time.Minute, time.Since(deadline))
 	})
 	foreign := func(b *bench) *foreignParent {
 		return &foreignParent{b.t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{}), func() {}}
 	}
-	t.Run("of the host's own type, which ends the session while that begins to follow it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
-			p := foreign(b)
-			close(p.block)
-			p.hooks = func() { b.End(errClosed) }
-			b.begin(p, after(time.Hour))
-			<-p.stopped
-			require.Equal(t, errClosed, b.Cause())
-		})
+	inNewBubble(t, "of the host's own type, which ends who begins to follow it", func(t *testing.T, b *bench) {
+		p := foreign(b)
+		close(p.block)
+		p.hooks = func() { b.End(errClosed) }
+		b.begin(p, after(time.Hour))
+		<-p.stopped
+		require.Equal(t, errClosed, b.Cause())
 	})
-	t.Run("of the host's own type, which may block when it is let go", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
-			p := foreign(b)
-			b.begin(p, after(time.Hour))
-			began := time.Now()
-			b.End(errClosed)
-			require.Zero(t, time.Since(began))
-			<-p.stopped
-			close(p.block)
-		})
+	inNewBubble(t, "of the host's own type, which may block when it is let go", func(t *testing.T, b *bench) {
+		p := foreign(b)
+		b.begin(p, after(time.Hour))
+		began := time.Now()
+		b.End(errClosed)
+		require.Zero(t, time.Since(began))
+		<-p.stopped
+		close(p.block)
 	})
 	inBubble(t, "a session without one has no deadline", after(time.Hour), func(t *testing.T, b *bench) {
 		other := newBench(t)
-		other.begin(context.Background(), unlimited())
+		other.begin(context.Background(), verdict.Off())
 		_, ok := other.Deadline()
 		require.False(t, ok)
 		require.NoError(t, other.Err())

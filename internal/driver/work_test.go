@@ -77,7 +77,7 @@ func TestDependent(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 2, first.ended.Load()+last.ended.Load())
 	})
-	l := unlimited()
+	l := verdict.Off()
 	l.Idle = 10 * time.Minute
 	l.Ladders = verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry, verdict.DirectWait}}
 	inBubble(t, "work that is to be begun again ends at the directive, and registrations stay", l, func(t *testing.T, b *bench) {
@@ -127,7 +127,7 @@ func TestDependent(t *testing.T) {
 
 // TestLeave protects what an end leaves to be recorded: whoever closes the run appends it with the rest.
 func TestLeave(t *testing.T) {
-	l := unlimited()
+	l := verdict.Off()
 	l.Idle, l.Ladders = 10*time.Minute, verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait}}
 	progress := func(b *bench) (n int) {
 		events, err := b.store.Read(b.t.Context(), "s-1")

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,46 @@ func TestBaseDoesNotChange(t *testing.T) {
 	var p record.Checkpoint
 	require.True(t, b.Record(&p, noon.Add(-time.Hour)))
 	require.Equal(t, before, p.Folded.Windows[0])
+}
+
+// TestWith protects that what may still be under way is left to a later base.
+func TestWith(t *testing.T) {
+	var s script
+	s.extend(time.Hour)
+	for age, news := range map[time.Duration]int{2 * time.Second: 1, 2*time.Second + time.Microsecond: 0} {
+		b := fold.NewBase(fold.WindowID{}, noon).With(s, noon, s[0].Timestamp.Add(age))
+		require.Equal(t, news, b.News(s), age)
+		require.Equal(t, 1-news, b.Known, age)
+	}
+}
+
+// TestRecord protects that a checkpoint of which nothing is settled is read, and that one which is too large is none.
+func TestRecord(t *testing.T) {
+	b := fold.NewBase(fold.WindowID{}, noon)
+	var p record.Checkpoint
+	require.True(t, b.Record(&p, noon))
+	require.Nil(t, p.Settled)
+	_, err := fold.BaseOf(fold.WindowID{}, &p)
+	require.NoError(t, err)
+	for _, known := range []record.Number{1, -1} {
+		damaged := p
+		damaged.Known = known
+		_, err := fold.BaseOf(fold.WindowID{}, &damaged)
+		require.Error(t, err, known)
+	}
+	for _, steps := range []int{0, 300} { // 400 characters
+		size := func(parent int) record.Checkpoint {
+			return record.Checkpoint{Steps: make([]byte, steps), Parent: strings.Repeat("s", parent)}
+		}
+		p := size(1)
+		require.True(t, b.Record(&p, noon))
+		most := 1 + 32<<10 + steps*4/3 - len(record.JSON(p))
+		p = size(most)
+		require.True(t, b.Record(&p, noon))
+		p = size(most + 1)
+		require.False(t, b.Record(&p, noon))
+		require.Nil(t, p.Folded, "it stays as it is")
+	}
 }
 
 // TestForgets protects that a base stays small, and keeps what an event can still ask for.

@@ -148,6 +148,11 @@ func TestUnreadable(t *testing.T) {
 			concerns: map[time.Duration]bool{0: true, -time.Hour: true, time.Hour: false},
 		},
 		{
+			name: "also behind what cannot be read", kind: "cancel",
+			payload:  `{"elapsed_seconds":"long","session_started_at":"2026-05-01T13:00:00Z"}`,
+			concerns: map[time.Duration]bool{0: true, time.Hour: true, 2 * time.Hour: false},
+		},
+		{
 			name: "one without a start is unreadable", kind: "cancel", payload: `{"reason":"wall_clock_exceeded"}`,
 			concerns: map[time.Duration]bool{0: true},
 			text:     "e-0 (runtime.watchdog.cancel) of run s-1: it has no session_started_at",

@@ -38,7 +38,7 @@ type Window struct {
 // Blank reports whether nothing is known of it but its start.
 func (w *Window) Blank() bool {
 	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() && !w.sharesSecond &&
-		len(w.Given)+len(w.asked)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
+		max(len(w.Given), len(w.asked), len(w.directives), len(w.resets), len(w.pauses)) == 0
 }
 
 // Complete reports whether the host said that its work is done.

@@ -40,6 +40,32 @@ func TestSpendName(t *testing.T) {
 	}
 }
 
+// TestBlank protects that a window of which anything is known is not taken for a blank one.
+func TestBlank(t *testing.T) {
+	for name, events := range map[string]func(s *script){
+		"":              func(*script) {},
+		"a resume":      func(s *script) { s.resume(-time.Hour, 0) },
+		"more time":     func(s *script) { s.extend(1000) },
+		"a given count": func(s *script) { s.extend(0, record.Spend{Limit: "tokens", Extension: 5}) },
+		"a cancel":      func(s *script) { s.cancel(0, time.Hour) },
+		"a complete":    func(s *script) { s.complete(0, time.Hour) },
+		"a wrap-up":     func(s *script) { s.add("wrap_up", record.WrapUp{SessionStartedAt: stamp(0)}) },
+		"a directive":   func(s *script) { s.wait(1, nil) },
+		"a reset":       func(s *script) { s.release("", 0, "e-9") },
+		"a pause":       func(s *script) { s.hold("ask", 0, time.Hour) },
+	} {
+		var s script
+		events(&s)
+		found := s.current()
+		require.Equal(t, name == "", found.Blank(), name)
+	}
+	var s script
+	s.cancel(0, time.Second/4)
+	h := s.fold()
+	found := h.Current(at(time.Second / 2))
+	require.False(t, found.Blank(), "it shares its second with one that has ended")
+}
+
 func TestNextStart(t *testing.T) {
 	var s script
 	s.cancel(0, time.Hour)
@@ -119,6 +145,8 @@ func TestStanding(t *testing.T) {
 		counted: {Rung: 1, On: fold.CountKey("cost", "", ""), Allowed: 9},
 		held:    {Rung: 1, On: fold.KeyOf(verdict.Hold, "tool", nil)},
 	}, maps.Collect(found.Standing()))
+	require.Equal(t, fold.Key{Limit: "idle"}, idle)
+	require.Equal(t, fold.Key{Limit: "hold", Hold: "tool"}, fold.KeyOf(verdict.Hold, "tool", nil))
 	for range found.Standing() {
 		break // a caller may stop
 	}

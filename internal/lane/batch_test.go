@@ -223,20 +223,18 @@ func TestHang(t *testing.T) {
 		require.Nil(t, r.Underway())
 		require.ErrorIs(t, entry.Err(), context.DeadlineExceeded)
 	})
-	t.Run("a store that takes one run at a time is asked for many at once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b, open := newBench(t, &store{Steps: true}), make(chan struct{})
-			b.hangUntil(open)
-			all := b.begin(40)
-			noteAll(all...)
-			synctest.Wait()
-			require.Len(t, b.store.Calls(), 32)
-			close(open)
-			synctest.Wait()
-			for _, r := range all {
-				require.False(t, r.Waiting())
-			}
-		})
+	inStore(t, "one that takes a run at a time is asked for many at once", &store{Steps: true}, func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		b.hangUntil(open)
+		all := b.begin(40)
+		noteAll(all...)
+		synctest.Wait()
+		require.Len(t, b.store.Calls(), 32)
+		close(open)
+		synctest.Wait()
+		for _, r := range all {
+			require.False(t, r.Waiting())
+		}
 	})
 }
 

@@ -19,45 +19,40 @@ import (
 // TestEnd protects what is recorded of a run's end by whoever decides on it.
 func TestEnd(t *testing.T) {
 	for _, steps := range []bool{false, true} {
-		t.Run(fmt.Sprintf("that the work is done (takes steps: %v)", steps), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{Steps: steps})
-				r := b.begin(1)[0]
-				trip := &machine.Trip{Complete: true, At: record.Truncate(time.Now())}
-				b.store.Refuse()
-				_, err := r.RecordComplete(trip)
-				require.EqualError(t, err, "append complete event: disk full")
-				b.store.FailWith(nil)
-				for range 2 {
-					known, err := r.RecordComplete(trip)
-					require.NoError(t, err)
-					require.True(t, known.Complete())
-				}
-				require.Equal(t, []string{record.EventComplete}, b.keeps(r))
-			})
+		inSteps := fmt.Sprintf(" (takes steps: %v)", steps)
+		inStore(t, "that the work is done"+inSteps, &store{Steps: steps}, func(t *testing.T, b *bench) {
+			r := b.begin(1)[0]
+			trip := &machine.Trip{Complete: true, At: record.Truncate(time.Now())}
+			b.store.Refuse()
+			_, err := r.RecordComplete(trip)
+			require.EqualError(t, err, "append complete event: disk full")
+			b.store.FailWith(nil)
+			for range 2 {
+				known, err := r.RecordComplete(trip)
+				require.NoError(t, err)
+				require.True(t, known.Complete())
+			}
+			require.Equal(t, []string{record.EventComplete}, b.keeps(r))
 		})
-		t.Run(fmt.Sprintf("that it was given more (takes steps: %v)", steps), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, &store{Steps: steps})
-				r := b.begin(1)[0]
-				extend := func() machine.Event {
-					return r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
-						SessionStartedAt: record.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
-					})
-				}
-				known, err := r.RecordExtension(extend(), time.Minute)
-				require.NoError(t, err)
-				require.Equal(t, time.Minute, known.Extended)
-				known, err = r.RecordExtension(extend(), time.Minute)
-				require.NoError(t, err)
-				require.Equal(t, 2*time.Minute, known.Extended)
-				endAll(r)
-				synctest.Wait()
-				known, err = r.RecordExtension(extend(), time.Minute)
-				require.NoError(t, err)
-				require.NotNil(t, known.Stop)
-				require.Len(t, b.keeps(r), 3)
-			})
+		inStore(t, "that it was given more"+inSteps, &store{Steps: steps}, func(t *testing.T, b *bench) {
+			r := b.begin(1)[0]
+			extend := func() machine.Event {
+				return r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
+					SessionStartedAt: record.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
+				})
+			}
+			known, err := r.RecordExtension(extend(), time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, time.Minute, known.Extended)
+			known, err = r.RecordExtension(extend(), time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, 2*time.Minute, known.Extended)
+			endAll(r)
+			synctest.Wait()
+			known, err = r.RecordExtension(extend(), time.Minute)
+			require.NoError(t, err)
+			require.NotNil(t, known.Stop)
+			require.Len(t, b.keeps(r), 3)
 		})
 	}
 	inBubble(t, "an end that whoever decided on it records is left to that", func(t *testing.T, b *bench) {
@@ -134,51 +129,45 @@ func TestInline(t *testing.T) {
 			})
 		}
 	}
-	t.Run("nothing is tried again but by a caller", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, &store{})
-			b.place.Inline = true
-			b.store.Refuse()
-			r := b.begin(1)[0]
-			noteAll(r)
-			require.Len(t, b.store.Calls(), 1)
-			time.Sleep(time.Hour)
-			require.Empty(t, b.store.Calls())
-			b.store.FailWith(nil)
-			require.True(t, r.WantAgain())
-			require.False(t, r.WantAgain(), "somebody is at it")
-			r.Carry(time.Now())
-			require.False(t, r.Waiting())
-			require.Nil(t, r.Underway())
-			require.False(t, r.WantAgain())
-		})
+	inStore(t, "nothing is tried again but by a caller", &store{}, func(t *testing.T, b *bench) {
+		b.place.Inline = true
+		b.store.Refuse()
+		r := b.begin(1)[0]
+		noteAll(r)
+		require.Len(t, b.store.Calls(), 1)
+		time.Sleep(time.Hour)
+		require.Empty(t, b.store.Calls())
+		b.store.FailWith(nil)
+		require.True(t, r.WantAgain())
+		require.False(t, r.WantAgain(), "somebody is at it")
+		r.Carry(time.Now())
+		require.False(t, r.Waiting())
+		require.Nil(t, r.Underway())
+		require.False(t, r.WantAgain())
 	})
-	t.Run("what is decided meanwhile is recorded by who carries", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, &store{})
-			b.place.Inline = true
-			r := b.begin(1)[0]
-			b.store.FailWith(func(context.Context, call) error {
-				b.store.FailWith(nil)
-				_, begin := r.note()
-				require.False(t, begin)
-				return nil
-			})
-			noteAll(r)
-			require.False(t, r.Waiting())
-			require.Len(t, b.store.Calls(), 2)
-			require.Len(t, r.tried, 2)
-			hang := func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() }
-			b.store.FailWith(func(ctx context.Context, c call) error {
-				b.store.FailWith(hang)
-				time.Sleep(timeout / 2)
-				r.note()
-				return hang(ctx, c)
-			})
-			began := time.Now()
-			noteAll(r)
-			require.Equal(t, timeout, time.Since(began), "for as long as the caller has")
+	inStore(t, "what is decided meanwhile is recorded by who carries", &store{}, func(t *testing.T, b *bench) {
+		b.place.Inline = true
+		r := b.begin(1)[0]
+		b.store.FailWith(func(context.Context, call) error {
+			b.store.FailWith(nil)
+			_, begin := r.note()
+			require.False(t, begin)
+			return nil
 		})
+		noteAll(r)
+		require.False(t, r.Waiting())
+		require.Len(t, b.store.Calls(), 2)
+		require.Len(t, r.tried, 2)
+		hang := func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() }
+		b.store.FailWith(func(ctx context.Context, c call) error {
+			b.store.FailWith(hang)
+			time.Sleep(timeout / 2)
+			r.note()
+			return hang(ctx, c)
+		})
+		began := time.Now()
+		noteAll(r)
+		require.Equal(t, timeout, time.Since(began), "for as long as the caller has")
 	})
 }
 

@@ -110,8 +110,13 @@ type bench struct {
 
 // inBubble runs the test with a store that can transact.
 func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
+	inStore(t, name, &store{}, test)
+}
+
+// inStore runs the test with a store.
+func inStore(t *testing.T, name string, s *store, test func(t *testing.T, b *bench)) {
 	t.Run(name, func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { test(t, newBench(t, &store{})) })
+		synctest.Test(t, func(t *testing.T) { test(t, newBench(t, s)) })
 	})
 }
 

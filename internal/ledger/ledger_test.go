@@ -174,6 +174,8 @@ func TestKeys(t *testing.T) {
 	r.settle(as(&r.layer, "one more", 1).ID, 1)
 	require.Equal(t, ledger.Known, as(&r.layer, "0", 1).Did)
 	require.Equal(t, ledger.Charged, as(&r.session, "k", 4).Did, "it is forgotten")
+	r.settle(as(&r.layer, "two more", 1).ID, 1)
+	require.Equal(t, ledger.Charged, as(&r.layer, "0", 1).Did, "so is the next")
 }
 
 // TestCurrency protects a run from a second currency.
@@ -183,9 +185,16 @@ func TestCurrency(t *testing.T) {
 		r := newRun(10, 10)
 		require.Equal(t, did, r.admit(&r.layer, ledger.Call{Use: cost, Currency: currency}).Did)
 	}
-	r := newRun(10, 10)
+	r := newRun(10, 10, 10)
+	require.Equal(t, ledger.Flawed, r.admit(&r.layer, ledger.Call{Use: cost, Currency: "USD"}).Did, "a scope has none")
+	var none run
+	none.OpenSession(&none.session, verdict.NewSpend(nil, false), "")
+	none.AddLimits(nil, "EUR")
+	o := none.admit(&none.session, ledger.Call{Use: cost, Currency: "USD"})
+	require.Equal(t, ledger.Flawed, o.Did, "it has the scope's")
+	r = newRun(10, 10)
 	charge := r.admit(&r.layer, ledger.Call{Use: requests(1)})
-	var o ledger.Outcome
+	o = ledger.Outcome{}
 	r.Settle(charge.ID, &cost, "USD", &o)
 	require.Equal(t, "its Cost is in USD, and the run counts EUR", o.Why.Flaw)
 	r.requireAdmitted(t, 1, 1)
@@ -203,6 +212,9 @@ func TestTakeBack(t *testing.T) {
 	require.True(t, o.TakeBack())
 	require.Zero(t, r.session.Spend.Counts[0].Refused, "it was none")
 	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: requests(11)}).Did)
+	r.session.Spend.ObserveOnly = true
+	require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(1)}).Did, "it is only noted")
+	require.EqualValues(t, 1, r.session.Spend.Counts[0].Refused)
 }
 
 // TestSettleLate protects what a call used beyond its admission after the end: it is owed, and whoever settles again
@@ -210,18 +222,101 @@ func TestTakeBack(t *testing.T) {
 func TestSettleLate(t *testing.T) {
 	r := newRun(1000, 1000, 1000)
 	r.grant(t, 0, 10, "", verdict.Never)
-	charge := r.admit(&r.session, ledger.Call{Use: requests(4)})
+	charge, other := r.admit(&r.session, ledger.Call{Use: requests(3)}), r.admit(&r.session, ledger.Call{Use: requests(1)})
 	r.session.Close()
 	r.shared[0].Close()
+	require.False(t, r.settle(other.ID, 1).Late)
 	require.Equal(t, requests(6).Counts, returned(r.shared[0].Returns()))
 	require.False(t, r.Owing())
-	require.True(t, r.settle(charge.ID, 7).Late)
+	require.True(t, r.settle(charge.ID, 6).Late)
 	require.True(t, r.Owing())
 	require.Equal(t, requests(3).Counts, r.shared[0].Owed())
-	require.Equal(t, ledger.Outcome{Late: true}, r.settle(charge.ID, 7), "it is over, and not paid")
+	require.Equal(t, ledger.Outcome{Late: true}, r.settle(charge.ID, 6), "it is over, and not paid")
 	r.grant(t, 0, 3, "", verdict.Never)
 	require.False(t, r.Owing())
-	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 7))
+	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 6))
+}
+
+// TestRange protects calls that are made as large as fits, and that wait for others which may give something back.
+func TestRange(t *testing.T) {
+	for _, c := range []struct {
+		limit, open int64
+		late        bool
+		did         ledger.Did
+		use         int64
+	}{
+		{10, 0, false, ledger.Charged, 8},
+		{10, 6, false, ledger.Charged, 4},
+		{10, 8, false, ledger.Charged, 2}, // a quarter of its steps is enough
+		{10, 9, false, ledger.Held, 1},
+		{10, 9, true, ledger.Charged, 1},
+		{10, 10, true, ledger.Held, 1},
+		{1, 0, false, ledger.Charged, 1},
+		{1, 1, false, ledger.Held, 1},
+	} {
+		r := newRun(c.limit, 100)
+		if c.open > 0 {
+			require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(c.open)}).Did)
+		}
+		call, o := ledger.Call{Range: &ledger.Range{Waits: true, Late: c.late}}, ledger.Outcome{}
+		call.Range.Least, call.Range.Most = requests(1), requests(8)
+		call.Again()
+		r.layer.Admit(&call, &o)
+		require.Equal(t, c.did, o.Did, "%+v", c)
+		require.Equal(t, requests(c.use), call.Use, "%+v", c)
+	}
+	plain := ledger.Call{Owes: true}
+	plain.Again()
+	require.False(t, plain.Owes)
+}
+
+// TestOwnSource protects limits of a session's own that a store keeps, whatever their place.
+func TestOwnSource(t *testing.T) {
+	limits := []verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindInput}, Max: 10, Reserve: 4},
+		{CountID: verdict.CountID{Kind: verdict.KindTurns}, Max: 10},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 9},
+	}
+	for _, observed := range []bool{false, true} {
+		var r run
+		r.OpenSession(&r.session, verdict.NewSpend(limits, observed), "")
+		r.shared = []*ledger.Shared{{}}
+		r.AddSource(r.shared[0], "", "")
+		r.session.Spend.Counts[0].Steps = 1 // before the call
+		use := func(n int64) verdict.Use { return verdict.Use{Counts: verdict.Counts{verdict.KindInput: n}} }
+		call, o := ledger.Call{Use: use(1)}, ledger.Outcome{}
+		r.session.Admit(&call, &o)
+		require.Equal(t, ledger.Lacking, o.Did)
+		want := r.Wants(&call, 0)
+		require.EqualValues(t, 6, want.Limit[verdict.KindInput], "but for the reserve")
+		require.EqualValues(t, verdict.Endless, want.Limit[verdict.KindTurns], "nothing is lacking of them")
+		require.False(t, want.Force)
+		_, _ = r.shared[0].Begin(0, "1", &want)
+		r.shared[0].Granted(&ledger.Grant{
+			Fits: true, Granted: use(10).Counts, Charged: use(20).Counts, Ends: verdict.Never, // others have the rest
+		})
+		r.session.Learn()
+		require.EqualValues(t, 10, r.session.Spend.Counts[0].Around)
+		call.Again()
+		r.session.Admit(&call, &o)
+		refused := r.session.Spend.Counts[0].Refused
+		if observed {
+			require.Equal(t, ledger.Charged, o.Did)
+			require.True(t, o.Look)
+			require.EqualValues(t, 1, refused, "it is only noted")
+			large := ledger.Call{Use: use(20)}
+			r.session.Admit(&large, &o)
+			require.Equal(t, ledger.Lacking, o.Did)
+			require.True(t, r.Wants(&large, 0).Force, "it will not fit")
+			continue
+		}
+		require.Equal(t, ledger.Lacking, o.Did, "the store may have got something back")
+		o = ledger.Outcome{}
+		r.NotGranted(&call, 0, &o)
+		require.Equal(t, ledger.Refused, o.Did)
+		require.True(t, o.Look, "there was no trip meanwhile")
+		require.Equal(t, refused+1, r.session.Spend.Counts[0].Refused)
+	}
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

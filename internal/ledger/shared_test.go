@@ -26,6 +26,14 @@ func TestWindows(t *testing.T) {
 		require.Equal(t, []ledger.Return{{ID: "slice of 1 h", Unused: requests(10).Counts}}, all)
 		require.Empty(t, s.Returns())
 	})
+	t.Run("once closed it matters what time it is as long as something can be owed of one that ends", func(t *testing.T) {
+		for ends, timed := range map[time.Duration]bool{time.Hour: true, verdict.Never: false} {
+			r := newRun(1000, 1000, 1000)
+			r.grant(t, 0, 10, "", ends)
+			r.shared[0].Close()
+			require.Equal(t, timed, r.shared[0].Timed())
+		}
+	})
 	t.Run("a charge stays in the window that it was admitted in", func(t *testing.T) {
 		r := newRun(1000, 1000, 1000)
 		r.grant(t, 0, 10, "1 h", time.Hour)
@@ -120,7 +128,7 @@ func TestCover(t *testing.T) {
 	require.False(t, s.BeginCover())
 	r.grant(t, 0, 5, "", verdict.Never)
 	charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
-	require.True(t, r.settle(charge.ID, 8).Owes)
+	require.Equal(t, ledger.Outcome{Did: ledger.Settled, Owes: true}, r.settle(charge.ID, 8))
 	require.True(t, s.BeginCover())
 	require.False(t, s.BeginCover())
 	s.EndCover()
@@ -130,6 +138,50 @@ func TestCover(t *testing.T) {
 	require.Equal(t, requests(3).Counts, owed.Least)
 	s.Close()
 	require.False(t, s.BeginCover())
+}
+
+// TestResize protects a call that is made smaller for what the store has left, again and again, and waits where it can.
+func TestResize(t *testing.T) {
+	r := newRun(1000, 1000, 10)
+	call, o := ledger.Call{Range: &ledger.Range{}}, ledger.Outcome{}
+	call.Range.Least, call.Range.Most = requests(1), requests(8)
+	// lacks has the store say that the call does not fit beside that much.
+	lacks := func(most, charged int64) {
+		r.layer.Admit(&call, &o)
+		require.Equal(t, ledger.Lacking, o.Did)
+		require.Equal(t, requests(most), call.Use)
+		want := r.Wants(&call, 0)
+		_, _ = r.shared[0].Begin(0, "1", &want)
+		r.shared[0].Granted(&ledger.Grant{Charged: requests(charged).Counts, Ends: verdict.Never})
+		o = ledger.Outcome{}
+		r.NotGranted(&call, 0, &o)
+	}
+	lacks(8, 7)
+	lacks(3, 9)
+	require.Equal(t, ledger.Nothing, o.Did, "it is made again")
+	lacks(1, 10)
+	require.Equal(t, ledger.Refused, o.Did)
+
+	r = newRun(1000, 1000, 10)
+	r.grant(t, 0, 5, "", verdict.Never)
+	require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(5)}).Did)
+	call.Again()
+	call.Range.Waits = true
+	lacks(8, 10)
+	require.Equal(t, ledger.Held, o.Did, "the other call may give something back")
+}
+
+// TestExceeded protects that a shared limit of which more was used than it allows is looked at, and none before.
+func TestExceeded(t *testing.T) {
+	for used, look := range map[int64]bool{4: false, 5: false, 6: true} {
+		r := &run{shared: []*ledger.Shared{{}}}
+		r.OpenSession(&r.session, verdict.NewSpend(nil, false), "")
+		r.AddLimits([]verdict.CountLimit{limitOf("team", 5)}, "")
+		r.AddSource(r.shared[0], "team", "")
+		r.grant(t, 0, 5, "", verdict.Never)
+		charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
+		require.Equal(t, look, r.settle(charge.ID, used).Look, used)
+	}
 }
 
 // TestNotGranted protects a run from many calls that wait for a slice together: they are one trip, and none if the
@@ -184,6 +236,10 @@ func TestTools(t *testing.T) {
 	var o ledger.Outcome
 	r.Settle(charge.ID, &use, "", &o)
 	require.EqualValues(t, 4, r.session.Spend.Use(1).Used, "a call without a tool is of the one that it was admitted for")
+	other := r.admit(&r.layer, ledger.Call{Use: of("ls", 1)})
+	use = of("rm", 3)
+	r.Settle(other.ID, &use, "", &o)
+	require.Equal(t, of("rm", 2).Counts, s.Owed(), "it was another tool after all")
 	r.session.Spend.Counts[1].Warned = 1
 	s.Turn(time.Hour)
 	r.session.Learn()

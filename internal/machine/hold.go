@@ -164,18 +164,18 @@ func (n *Node) stand(s verdict.Signal) {
 	n.take(signal(s))
 	if n.outer == nil {
 		for layer := n.kin.layers; layer != nil; layer = layer.kin.next {
-			layer.standWith(n, s)
+			layer.standWith(s)
 		}
 	}
 }
 
 // standWith has a layer and those in it do what their session does at an instant of that: stand still, unless that is
 // over by the beginning of the layer, or go on if it stands still.
-func (n *Node) standWith(session *Node, s verdict.Signal) {
-	own, began := s, n.began-session.began
-	own.From -= began
+func (n *Node) standWith(s verdict.Signal) {
+	own := s
+	own.From = n.At(s.From)
 	if s.Kind == verdict.SignalPause {
-		end := verdict.Sum(s.From, s.Length) - began
+		end := n.At(verdict.Sum(s.From, s.Length))
 		own.From = max(own.From, n.seen.Attached)
 		if own.Length = end - own.From; own.Length > 0 {
 			n.take(signal(own))
@@ -186,7 +186,7 @@ func (n *Node) standWith(session *Node, s verdict.Signal) {
 		n.rest(n.now())
 	}
 	for layer := n.kin.layers; layer != nil; layer = layer.kin.next {
-		layer.standWith(session, s)
+		layer.standWith(s)
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -67,13 +68,21 @@ func TestStep(t *testing.T) {
 	})
 	t.Run("a run is complete once the store has that", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		g.pass(2 * time.Minute)
+		require.True(t, g.release(h))
+		g.pass(time.Minute)
 		in := machine.Input{Kind: machine.Complete}
 		require.Empty(t, g.feed(g.runs[0], &in))
-		require.NotNil(t, in.Trip)
+		var p record.Complete
+		require.NoError(t, json.Unmarshal(in.Trip.CompleteEvent(&g.runs[0].Name).Payload, &p))
+		require.InDelta(t, 60, float64(p.ElapsedSeconds), 0)
+		require.InDelta(t, 120, float64(p.PausedSeconds), 0)
+		require.Equal(t, time.Minute, g.runs[0].Moment(g.now).Worked)
 		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
 		g.feed(g.runs[0], &in)
-		require.Equal(t, kinds(machine.Ended), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
+		require.Equal(t, kinds(machine.Ended, machine.Retry), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
 		require.Equal(t, machine.ErrComplete, g.out[0].Cause)
 	})
 	t.Run("a window that has its stop is over at its begin", func(t *testing.T) {
@@ -124,6 +133,17 @@ func TestStepAdopt(t *testing.T) {
 		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
 		require.Equal(t, 2*time.Hour, g.runs[0].Budget(), "it is the same")
 	})
+	t.Run("what a counted limit was given, once", func(t *testing.T) {
+		l := hour()
+		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
+		g := newRig(t, machine.Rules{}, l)
+		spend := g.count(g.runs[0], &ledger.Ledger{}, l.Counts)
+		for range 2 {
+			adopt(g, fold.Window{Given: map[fold.Key]int64{machine.KeyOfCount(&l.Counts[0]): 3}})
+			require.EqualValues(t, 3, spend.Counts[0].Extended)
+			require.Equal(t, 1, spend.Counts[0].Steps)
+		}
+	})
 	t.Run("its end", func(t *testing.T) {
 		for _, known := range []fold.Window{{Stop: &record.Cancel{}}, {CompletedAt: noon}} {
 			g := newRig(t, machine.Rules{}, hour())
@@ -151,8 +171,8 @@ func TestStepAdopt(t *testing.T) {
 func TestStepLayers(t *testing.T) {
 	t.Run("in the same step, the inner ones too", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
-		a := g.layer(g.runs[0], unlimited())
-		b := g.layer(a, unlimited())
+		a := g.layer(g.runs[0], verdict.Off())
+		b := g.layer(a, verdict.Off())
 		_, out := g.end(g.runs[0])
 		require.Equal(t, kinds(machine.Ended, machine.Ended, machine.Ended), out)
 		for i, n := range []*machine.Node{g.runs[0], a, b} {
@@ -162,9 +182,9 @@ func TestStepLayers(t *testing.T) {
 		}
 	})
 	t.Run("but one whose end is being recorded", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, unlimited())
+		g := newRig(t, machine.Rules{}, verdict.Off())
 		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, unlimited())
+		b := g.layer(a, verdict.Off())
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
 		_, out := g.end(g.runs[0])
 		require.Equal(t, kinds(machine.Ended), out)
@@ -176,7 +196,7 @@ func TestStepLayers(t *testing.T) {
 	t.Run("also one that begins too late", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		g.end(g.runs[0])
-		a := g.layer(g.runs[0], unlimited())
+		a := g.layer(g.runs[0], verdict.Off())
 		require.Equal(t, machine.Over, a.Phase())
 	})
 }
@@ -243,10 +263,10 @@ func TestStepHolds(t *testing.T) {
 		require.Equal(t, "build", g.out[0].Trip.Verdict.Hold)
 	})
 	t.Run("a layer that is cut off leaves alone what has ended around it", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, unlimited())
+		g := newRig(t, machine.Rules{}, verdict.Off())
 		g.tree.Traced = true
 		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, unlimited())
+		b := g.layer(a, verdict.Off())
 		g.tickAt(time.Hour + 1)
 		g.end(g.runs[0])
 		g.hold(b, "build", limits, false)
@@ -288,7 +308,7 @@ func TestStepHolds(t *testing.T) {
 // TestStepBusy protects when the host is asked whether it is busy.
 func TestStepBusy(t *testing.T) {
 	silent := func(t *testing.T) (*rig, *machine.Node, *machine.Inquiry) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		require.Equal(t, kinds(machine.Ask), g.tickAt(time.Minute+1))
@@ -350,7 +370,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, verdict.WallClock, g.out[1].Trip.Verdict.Limit)
 	})
 	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.now.Machine, g.tree.Traced = true, true
@@ -360,8 +380,17 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, kinds(machine.Answered, machine.Traced), answer(g, q, true))
 		require.Equal(t, verdict.SignalNotBusy, g.out[1].Signal.Kind, "no activity is traced")
 	})
+	t.Run("that another guard ended the run meanwhile is told of, and no answer of the host", func(t *testing.T) {
+		for _, limit := range []verdict.Limit{"", verdict.Safety} {
+			g, n, _ := silent(t)
+			g.tree.Traced = true
+			guard := &machine.Guard{Verdict: verdict.Verdict{Action: verdict.Cancel, Limit: limit}}
+			out := g.feed(n, &machine.Input{Kind: machine.Cancel, Guard: guard})
+			require.Equal(t, limit != "", out[0] == machine.Traced, "it may be taken back for %q", limit)
+		}
+	})
 	t.Run("after an answer polls look", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.now.Machine = true
@@ -379,7 +408,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(2*time.Minute+2))
 	})
 	t.Run("a busy layer is a sign of life of its run", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = 90 * time.Second
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		l.Idle = time.Minute
@@ -391,7 +420,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, g.now.At, g.runs[0].Seen().Signs.Activity)
 	})
 	t.Run("what needs a look waits for the answer", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Idle = time.Minute
 		g := newRig(t, machine.Rules{AsksBusy: true}, l)
 		g.pass(2 * time.Minute)
@@ -404,15 +433,14 @@ func TestStepBusy(t *testing.T) {
 
 // TestStepSpend protects that a charge is judged with those around it.
 func TestStepSpend(t *testing.T) {
-	l := unlimited()
+	l := verdict.Off()
 	l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 2}}
 	g := newRig(t, machine.Rules{}, l)
 	var books ledger.Ledger
-	var session, layer ledger.Account
-	books.OpenSession(&session, verdict.NewSpend(l.Counts, false), "")
-	g.runs[0].Count(&session)
-	a := g.layer(g.runs[0], unlimited())
-	books.OpenLayer(&layer, &session, verdict.NewSpend(nil, false), "")
+	var layer ledger.Account
+	g.count(g.runs[0], &books, l.Counts)
+	a := g.layer(g.runs[0], verdict.Off())
+	books.OpenLayer(&layer, g.runs[0].Account, verdict.NewSpend(nil, false), "")
 	admit := func() (o ledger.Outcome) {
 		c := ledger.Call{}
 		c.Use.Counts[verdict.KindRequests] = 1

@@ -144,8 +144,8 @@ func (n *Node) begin(t *Tree, in *Input) {
 	}
 	n.outer.kin.layers = n
 	if signs := t.session.seen.Signs; signs != nil { // the pauses of all, which are released for all layers
-		for _, p := range signs.Pauses.Open(t.session.now()) {
-			n.standWith(t.session, verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+		for _, p := range signs.Pauses.Open(t.Room.now.At) {
+			n.standWith(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 		}
 	}
 	n.look()

@@ -89,19 +89,16 @@ func TestTrip(t *testing.T) {
 		require.Empty(t, g.out[0].Trip.LeftOpen)
 	})
 	t.Run("of a counted limit: what that was given", func(t *testing.T) {
-		l := unlimited()
+		l := verdict.Off()
 		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
 		g := newRig(t, machine.Rules{}, l)
-		var books ledger.Ledger
-		var account ledger.Account
-		books.OpenSession(&account, verdict.NewSpend(l.Counts, false), "")
-		g.runs[0].Count(&account)
+		g.count(g.runs[0], &ledger.Ledger{}, l.Counts)
 		given := map[fold.Key]int64{machine.KeyOfCount(&l.Counts[0]): 1}
 		g.feed(g.runs[0], &machine.Input{Kind: machine.Adopt, Window: &fold.Window{Given: given}})
 		for range 3 {
 			c := ledger.Call{}
 			c.Use.Counts[verdict.KindRequests] = 1
-			account.Admit(&c, &ledger.Outcome{})
+			g.runs[0].Account.Admit(&c, &ledger.Outcome{})
 		}
 		require.Equal(t, kinds(machine.Exchange), g.give(g.runs[0], machine.Look))
 		trip := g.out[0].Trip
@@ -136,6 +133,44 @@ func TestTrace(t *testing.T) {
 		require.Equal(t, verdict.SignalEnd, g.out[0].Signal.Kind)
 		require.Equal(t, time.Hour+1, g.out[0].Signal.At)
 	})
+	t.Run("what took it back says of which limit", func(t *testing.T) {
+		g, n := tripped(t)
+		g.recorded(n, fold.Window{Extended: time.Hour})
+		require.Equal(t, "wall_clock", g.out[1].Signal.Spend.Limit)
+		require.EqualValues(t, time.Hour, g.out[1].Signal.Spend.Allowed)
+		require.True(t, g.out[1].Signal.Refused)
+		require.False(t, g.out[0].Signal.Refused, "the sign of life did not")
+	})
+	t.Run("a call is told of in each run, up to the one that refused it", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		a := g.layer(g.runs[0], hour())
+		b := g.layer(a, hour())
+		g.tree.Traced = true
+		told := machine.Signal{Signal: verdict.Signal{Kind: verdict.SignalVoid}}
+		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told}), 3)
+		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told, Around: a}), 2)
+		g.end(b)
+		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told}), 2, "in no run that is over")
+		require.Empty(t, g.feed(b, &machine.Input{Kind: machine.Told, Told: &told}))
+	})
+	t.Run("what others use of a run's own limits is told when it changes", func(t *testing.T) {
+		l := verdict.Off()
+		l.Counts = []verdict.CountLimit{
+			{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 9},
+			{CountID: verdict.CountID{Kind: verdict.KindRequests, Scope: "team"}, Max: 9},
+		}
+		g := newRig(t, machine.Rules{}, l)
+		g.tree.Traced = true
+		require.Empty(t, g.give(g.runs[0], machine.Look), "there is nothing to count")
+		spend := g.count(g.runs[0], &ledger.Ledger{}, l.Counts)
+		require.Empty(t, g.give(g.runs[0], machine.Look))
+		spend.Learn(0, 3)
+		spend.Learn(1, 4)
+		require.Equal(t, kinds(machine.Traced), g.give(g.runs[0], machine.Look))
+		require.EqualValues(t, 3, g.out[0].Signal.Spend.Used)
+		require.Empty(t, g.out[0].Signal.Spend.Scope)
+		require.Empty(t, g.give(g.runs[0], machine.Look))
+	})
 	t.Run("what came meanwhile is told if the run goes on", func(t *testing.T) {
 		g, n := tripped(t)
 		require.Equal(t, kinds(machine.Traced, machine.Traced), g.recorded(n, fold.Window{Extended: time.Hour}))
@@ -143,6 +178,37 @@ func TestTrace(t *testing.T) {
 		require.Equal(t, time.Hour+time.Second+1, g.out[0].Signal.At)
 		require.Equal(t, verdict.SignalExtend, g.out[1].Signal.Kind)
 	})
+}
+
+// TestTakenBack protects which signals of a trace take back the end that a limit gave.
+func TestTakenBack(t *testing.T) {
+	tokens := record.Spend{Limit: "tokens", Tool: "grep", Scope: "team", Allowed: 10}
+	counted := machine.Trip{Spend: &tokens}
+	wall := verdict.Verdict{Limit: verdict.WallClock, Used: time.Hour + 1, Allowed: time.Hour}
+	for name, c := range map[string]struct {
+		trip   machine.Trip
+		change func(s *machine.Signal)
+		want   bool
+	}{
+		"one of the same limit":            {counted, func(*machine.Signal) {}, true},
+		"one that took nothing back":       {counted, func(s *machine.Signal) { s.Refused = false }, false},
+		"one of no limit":                  {counted, func(s *machine.Signal) { s.Spend = nil }, false},
+		"a call that was refused":          {counted, func(s *machine.Signal) { s.Kind = verdict.SignalAdmit }, false},
+		"of another limit":                 {counted, func(s *machine.Signal) { s.Spend.Limit = "turns" }, false},
+		"of another tool":                  {counted, func(s *machine.Signal) { s.Spend.Tool = "ls" }, false},
+		"of another scope":                 {counted, func(s *machine.Signal) { s.Spend.Scope = "" }, false},
+		"of what allowed less":             {counted, func(s *machine.Signal) { s.Spend.Allowed = 9 }, false},
+		"what was extended since, by that": {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 11 }, true},
+		"by more than that":                {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 10 }, false},
+		"of a limit of time": {machine.Trip{Verdict: wall}, func(s *machine.Signal) {
+			s.Spend = &record.Spend{Limit: "wall_clock", Used: 1, Allowed: record.Number(time.Hour)}
+		}, true},
+	} {
+		spend := tokens
+		s := machine.Signal{Signal: verdict.Signal{Kind: verdict.SignalExtend, Refused: true}, Spend: &spend}
+		c.change(&s)
+		require.Equal(t, c.want, c.trip.TakenBack(&s), name)
+	}
 }
 
 // TestForeignPause protects whose word counts for a pause.
@@ -192,6 +258,17 @@ func TestForeignPause(t *testing.T) {
 		adopt(g, opened, released("e", 90*time.Second))
 		require.Equal(t, time.Minute, g.worked(g.runs[0]))
 	})
+	t.Run("of two of a layer, its own for the one that it opened again", func(t *testing.T) {
+		g := attached(t, hour(), 2*time.Minute, windowOf(
+			held("a", "s/build", "s/l", time.Minute, time.Hour), held("b", "s/fetch", "s/l", time.Minute, time.Hour),
+		))
+		layer := g.layer(g.runs[0], hour())
+		for key, opening := range map[string]string{"build": "a", "fetch": "b"} {
+			g.hold(layer, key, verdict.HoldLimits{Cap: time.Hour}, true)
+			pause, _ := g.runs[0].Seen().Signs.Pauses.Find(opening)
+			require.True(t, pause.Closed, key)
+		}
+	})
 	t.Run("nobody's in a layer that began when it was over", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		g.pass(2 * time.Minute)
@@ -230,16 +307,9 @@ type rig struct {
 	out  []machine.Effect // of the last input
 }
 
-func unlimited() verdict.Limits {
-	return verdict.Limits{
-		WallClock: verdict.Never, Safety: verdict.Never, Idle: verdict.Never, NoProgress: verdict.Never,
-		FirstSign: verdict.Never,
-	}
-}
-
 // hour is an hour of wall clock and nothing else.
 func hour() verdict.Limits {
-	l := unlimited()
+	l := verdict.Off()
 	l.WallClock = time.Hour
 	return l
 }
@@ -325,6 +395,14 @@ func (g *rig) end(n *machine.Node) (in machine.Input, kinds []machine.EffectKind
 	in = machine.Input{Kind: machine.End, Cause: errClosed}
 	kinds = g.feed(n, &in)
 	return in, kinds
+}
+
+// count has the run be a session whose account has the limits.
+func (g *rig) count(n *machine.Node, books *ledger.Ledger, limits []verdict.CountLimit) *verdict.Spend {
+	account := &ledger.Account{}
+	books.OpenSession(account, verdict.NewSpend(limits, false), "")
+	n.Count(account)
+	return account.Spend
 }
 
 // worked is what the wall clock of a run shows.

@@ -21,6 +21,49 @@ func TestSumOfCounts(t *testing.T) {
 	require.EqualValues(t, -1, verdict.SubCount(3, 4))
 	require.EqualValues(t, -verdict.Endless, verdict.SubCount(0, verdict.Endless))
 	require.EqualValues(t, verdict.Endless, verdict.SubCount(verdict.Endless, 4), "it may be the sum of more")
+	c := verdict.Counts{5, 3, -verdict.Endless, verdict.Endless}
+	c.Sub(&verdict.Counts{3, 5, 2, -1})
+	require.Equal(t, verdict.Counts{2, -2, -verdict.Endless, verdict.Endless}, c)
+	require.Equal(t, verdict.KindTurns, verdict.KindOf("turns"))
+	require.EqualValues(t, -1, verdict.KindOf("moons"))
+}
+
+// TestRange protects what a call can be made that can be made smaller.
+func TestRange(t *testing.T) {
+	use := func(in, out, cost, tokens int64) verdict.Use {
+		return verdict.Use{Counts: verdict.Counts{
+			verdict.KindInput: in, verdict.KindOutput: out, verdict.KindCost: cost, verdict.KindTokens: tokens,
+		}}
+	}
+	r := verdict.Range{Least: use(10, 1, 3, 0), Most: use(10, 101, 53, 0)}
+	require.EqualValues(t, 100, r.Steps())
+	for step, want := range map[int64]verdict.Use{
+		verdict.NoStep: r.Least, 0: r.Least, 1: use(10, 2, 4, 12), 33: use(10, 34, 20, 44), 100: use(10, 101, 53, 111),
+	} {
+		require.Equal(t, want, r.At(step), step)
+	}
+	for _, c := range []struct{ room, least, most, want int64 }{
+		{5, 6, 10, verdict.NoStep}, {6, 6, 10, 0}, {6, 4, 10, 33}, {10, 4, 10, 100}, {5, 5, 5, 100},
+		{3, 0, 10, 30}, {-1, 0, 10, 0}, {-1, 0, 0, 100}, {0, 0, 10, 0},
+	} {
+		require.Equal(t, c.want, r.Step(c.room, c.least, c.most), "%+v", c)
+	}
+	require.EqualValues(t, verdict.Endless, verdict.Room(verdict.Endless, 5))
+	require.EqualValues(t, 7, verdict.Room(10, 3))
+	s := verdict.NewSpend([]verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindOutput}, Max: 60},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 10},
+	}, false)
+	other := use(10, 10, 0, 0)
+	require.Negative(t, s.Admit(&other))
+	now, free := s.Step(&r)
+	require.Equal(t, []int64{49, 59}, []int64{now, free}, "beside the open call, and if that used nothing")
+	s.Limits[1].Max = 9
+	now, free = s.Step(&r)
+	require.Equal(t, []int64{verdict.NoStep, verdict.NoStep}, []int64{now, free})
+	s.ObserveOnly = true
+	now, free = s.Step(&r)
+	require.Equal(t, []int64{100, 100}, []int64{now, free})
 }
 
 func TestTokensTogether(t *testing.T) {

@@ -324,5 +324,15 @@ func TestPauses(t *testing.T) {
 	t.Run("of a run without any cost nothing", func(t *testing.T) {
 		var p *verdict.Pauses
 		require.Zero(t, p.Before(time.Hour))
+		require.Zero(t, new(verdict.Snapshot).KnownPauses().Before(time.Hour))
+		require.True(t, new(verdict.Pauses).None())
+	})
+	t.Run("are known as they are now", func(t *testing.T) {
+		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
+		seen.Signs.Pauses.Set(verdict.Pause{ID: "a", Cap: 10})
+		known := seen.KnownPauses()
+		seen.Signs.Pauses.Set(verdict.Pause{ID: "b", Opened: 20, Cap: 10})
+		require.EqualValues(t, 10, known.Before(100))
+		require.False(t, known.None())
 	})
 }

@@ -3,7 +3,6 @@ package verdict_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,103 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// parse reads a series. A letter is a digest, followed by + if progressing, - if stalled and ! if terminal. A ? is a
-// blind observation.
-func parse(text string) []verdict.Observation {
-	var all []verdict.Observation
-	for word := range strings.FieldsSeq(text) {
-		class := map[string]verdict.Class{
-			"+": verdict.ClassProgressing, "-": verdict.ClassStalled, "!": verdict.ClassTerminal,
-		}[word[1:]]
-		all = append(all, verdict.Observation{Class: class, Digest: word[:1], Blind: word == "?"})
-	}
-	return all
-}
-
-// format writes a verdict: the counts, > for progress, the trip, and * if it is the first.
-func format(v verdict.SeriesVerdict) string {
-	var b strings.Builder
-	fmt.Fprint(&b, v.Equal)
-	if v.Blind > 0 {
-		fmt.Fprint(&b, "?", v.Blind)
-	}
-	if v.Progress {
-		b.WriteString(">")
-	}
-	b.WriteString(map[verdict.Trip]string{verdict.TripNoProgress: "same", verdict.TripTerminal: "end"}[v.Trip])
-	if v.FromBlind {
-		b.WriteString("/blind")
-	}
-	if v.First {
-		b.WriteString("*")
-	}
-	return b.String()
-}
-
-func TestSeries(t *testing.T) {
-	three := verdict.SeriesLimits{Same: 3}
-	blind := func(as verdict.Trip) verdict.SeriesLimits {
-		return verdict.SeriesLimits{Same: 3, Blind: 2, OnBlind: as}
-	}
-	for _, c := range []struct {
-		name   string
-		limits verdict.SeriesLimits
-		seen   string
-		want   string
-	}{
-		{"the third equal observation trips", three, "a a a", "1 2 3same*"},
-		{"two is the smallest limit", verdict.SeriesLimits{Same: 2}, "a a", "1 2same*"},
-		{"the very first observation is not progress", three, "a", "1"},
-		{"another digest is progress and resets the count", three, "a a b b b", "1 2 1> 2 3same*"},
-		{"a digest that comes back is progress too", three, "a b a", "1 1> 1>"},
-		{"the class stalled counts like no class", three, "a- a a-", "1 2 3same*"},
-		{"the class stalled does not trip by itself", three, "a- b- c-", "1 1> 1>"},
-		{"the class progressing is progress, even the first time", three, "a+", "0>"},
-		{"the class progressing sets the count to 0", three, "a a a+ a a a", "1 2 0> 1 2 3same*"},
-		{"a change after a progressing observation is progress", three, "a+ b", "0> 1>"},
-		{"the class terminal trips at once", three, "a a! ", "1 0end*"},
-		{"the class terminal is no progress even if the digest changed", three, "a b!", "1 0end*"},
-		{"a terminal state that is ignored is reported once", three, "a! a! b!", "0end* 0end 0end"},
-		{"a terminal state that comes back is reported again", three, "a! b a!", "0end* 1> 0end*"},
-		{"a terminal state lasts through a blind observation", three, "a! ? a!", "0end* 0?1 0end"},
-		{"a terminal observation ends a series of equal ones", three, "a a a! a", "1 2 0end* 1"},
-		{"no progress that is ignored is reported once", three, "a a a a a", "1 2 3same* 4same 5same"},
-		{"no progress is reported again after progress", three, "a a a b b b", "1 2 3same* 1> 2 3same*"},
-		{"no progress is not reported again after a blind observation", three, "a a a ? a a a", "1 2 3same* 0?1 1 2 3same"},
-		{"no progress is reported again after a progressing one", three, "a a a a+ a a a", "1 2 3same* 0> 1 2 3same*"},
-		{"a blind observation never counts as equal", three, "a a ? ? ?", "1 2 0?1 0?2 0?3"},
-		{"a blind observation ends a series of equal ones", three, "a a ? a a a", "1 2 0?1 1 2 3same*"},
-		{"a change is seen across a blind observation", three, "a ? b", "1 0?1 1>"},
-		{"the first observation after blind ones is not progress", three, "? a", "0?1 1"},
-		{"blind observations in a row can trip as no progress", blind(verdict.TripNoProgress), "? ?", "0?1 0?2same/blind*"},
-		{"blind observations in a row can trip as terminal", blind(verdict.TripTerminal), "a ? ?", "1 0?1 0?2end/blind*"},
-		{"any other observation sets the blind count to 0", blind(verdict.TripTerminal), "? a ? a! ?", "0?1 1 0?1 0end* 0?1"},
-		{"ignored blindness is reported once", blind(verdict.TripTerminal), "? ? ?", "0?1 0?2end/blind* 0?3end/blind"},
-		{
-			"blindness that comes back is reported again", blind(verdict.TripNoProgress),
-			"? ? a ? ?", "0?1 0?2same/blind* 1 0?1 0?2same/blind*",
-		},
-		{
-			"one blind observation can trip", verdict.SeriesLimits{Same: 3, Blind: 1, OnBlind: verdict.TripTerminal},
-			"?", "0?1end/blind*",
-		},
-		{
-			"blind observations never trip with Blind 0", verdict.SeriesLimits{Same: 3, OnBlind: verdict.TripTerminal},
-			"? ?", "0?1 0?2",
-		},
-		{"blind observations never trip without OnBlind", verdict.SeriesLimits{Same: 3, Blind: 1}, "? ?", "0?1 0?2"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var s verdict.Series
-			var got []string
-			for _, seen := range parse(c.seen) {
-				got = append(got, format(s.Observe(c.limits, seen)))
-			}
-			require.Equal(t, c.want, strings.Join(got, " "))
-		})
-	}
-}
 
 // A naiveSeries keeps every observation, and walks back through all of them for each answer.
 type naiveSeries struct {

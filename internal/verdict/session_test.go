@@ -33,9 +33,7 @@ func TestSilence(t *testing.T) {
 		{"activity after a hold counts", 0, verdict.Signs{Activity: 5 * hour, HoldsChanged: 4 * hour}, 7 * hour, 2 * hour},
 		{"a sign later than now gives a silence of 0", 0, verdict.Signs{Activity: 2}, 1, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.Silence(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}, c.now))
-		})
+		require.Equal(t, c.want, verdict.Silence(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}, c.now), c.name)
 	}
 }
 
@@ -57,9 +55,7 @@ func TestShouldWriteRow(t *testing.T) {
 		{"a threshold too short for a tenth writes every sign", 5, 0, 1, 1, true},
 		{"a threshold too short for a tenth does not write a sign twice", 5, 1, 1, 2, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.ShouldWriteRow(c.threshold, c.shown, c.last, c.now))
-		})
+		require.Equal(t, c.want, verdict.ShouldWriteRow(c.threshold, c.shown, c.last, c.now), c.name)
 	}
 }
 
@@ -74,9 +70,7 @@ func TestTakeAlong(t *testing.T) {
 		{"a row that shows the last sign does not", 200 * hour, hour, hour, false},
 		{"a threshold that is off takes nothing along", verdict.Never, 0, 100 * hour, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.TakeAlong(c.threshold, c.shown, c.last))
-		})
+		require.Equal(t, c.want, verdict.TakeAlong(c.threshold, c.shown, c.last), c.name)
 	}
 }
 
@@ -137,16 +131,6 @@ func TestRowModel(t *testing.T) {
 	}
 }
 
-// TestRowOfBusyRun checks that the row of a run that is always active is written ten times per threshold.
-func TestRowOfBusyRun(t *testing.T) {
-	s := &rowSim{threshold: 1000, interval: 1}
-	for now := range time.Duration(100_000) {
-		s.last = now
-		s.check(t, now)
-	}
-	require.Len(t, s.writes, 999)
-}
-
 func TestStalled(t *testing.T) {
 	limits := verdict.SessionLimits{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute}
 	young := verdict.SessionLimits{Threshold: time.Minute, MinAge: 2 * time.Minute}
@@ -170,9 +154,7 @@ func TestStalled(t *testing.T) {
 		{"a threshold of 0 is exceeded by a nanosecond", verdict.SessionLimits{}, 1, 1, true},
 		{"a threshold of 0 is not exceeded by 0", verdict.SessionLimits{}, 1, 0, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.Stalled(c.limits, c.age, c.silence))
-		})
+		require.Equal(t, c.want, verdict.Stalled(c.limits, c.age, c.silence), c.name)
 	}
 }
 
@@ -188,9 +170,7 @@ func TestTakeAlone(t *testing.T) {
 		{"after a quarter of a short threshold it is", 20 * time.Second, 5 * time.Second, true},
 		{"without a threshold ten seconds count", verdict.Never, 10 * time.Second, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.TakeAlone(c.threshold, c.locked))
-		})
+		require.Equal(t, c.want, verdict.TakeAlone(c.threshold, c.locked), c.name)
 	}
 }
 
@@ -206,9 +186,7 @@ func TestSignalled(t *testing.T) {
 		{"it has by a hold that was released since", 2 * hour, verdict.Signs{HoldsChanged: 2*hour + 1}, true},
 		{"it has by a signal", 2 * hour, verdict.Signs{Signalled: true}, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.Signalled(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}))
-		})
+		require.Equal(t, c.want, verdict.Signalled(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}), c.name)
 	}
 }
 
@@ -229,9 +207,7 @@ func TestRetryRefused(t *testing.T) {
 		{"never less than the pace", time.Minute, 20 * time.Second, 100, 20 * time.Second},
 		{"a pace longer than a minute is kept", hour, 2 * time.Minute, 3, 2 * time.Minute},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.RetryRefused(c.threshold, c.pace, c.refusals))
-		})
+		require.Equal(t, c.want, verdict.RetryRefused(c.threshold, c.pace, c.refusals), c.name)
 	}
 }
 
@@ -308,6 +284,22 @@ func TestLooksLasted(t *testing.T) {
 	}
 	require.Equal(t, 5*time.Second, looks.Began())
 	require.Equal(t, 4*time.Second, looks.Lasted())
+}
+
+// TestLease protects how often a lease is renewed, read and looked at, by its promise, and a record is tried again.
+func TestLease(t *testing.T) {
+	for promise, want := range map[time.Duration][5]time.Duration{
+		9 * time.Second: {3 * time.Second, 54 * time.Second, 4500 * time.Millisecond, 36 * time.Second, 45 * time.Second},
+		2 * time.Second: {2 * time.Second / 3, 12 * time.Second, time.Second, 11 * time.Second, 10 * time.Second},
+	} {
+		require.Equal(t, want, [...]time.Duration{
+			verdict.RenewAfter(promise), verdict.CompareAfter(promise), verdict.SuspectAfter(promise),
+			verdict.FoundDeadWithin(promise), verdict.ObserveFor(promise),
+		})
+	}
+	require.EqualValues(t, 8, verdict.Doubled(1, verdict.Never, 3))
+	require.Equal(t, 16*time.Second, verdict.RetryRecord(4))
+	require.Equal(t, 30*time.Second, verdict.RetryRecord(5))
 }
 
 func TestFleetDied(t *testing.T) {

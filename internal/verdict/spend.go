@@ -356,14 +356,10 @@ func (c *Counts) Add(more *Counts) {
 // or as much below zero.
 func (c *Counts) Sub(less *Counts) {
 	for i, n := range less {
-		switch rest := c[i] - n; {
-		case n > 0 && rest > c[i]:
-			c[i] = -Endless
-		case n < 0 && rest < c[i]:
-			c[i] = Endless
-		default:
-			c[i] = max(rest, -Endless)
-		}
+		var t Tally
+		t.Add(c[i])
+		t.Sub(n)
+		c[i] = t.Count()
 	}
 }
 

@@ -93,8 +93,11 @@ func TestSpend(t *testing.T) {
 	})
 	t.Run("what is used above the admission trips", func(t *testing.T) {
 		s := newSpender(limitRequests(10, 0))
+		require.Empty(t, s.admit(3))
 		require.Empty(t, s.admit(1))
-		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.settle(11)))
+		excess := s.settle(11)
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(excess))
+		require.EqualValues(t, 3, excess[0].Count.Admitted, "by the other call")
 	})
 	t.Run("the first call that does not fit has the host asked to wrap up, the next one ends", func(t *testing.T) {
 		s := newSpender(limitRequests(10, 4))
@@ -112,6 +115,18 @@ func TestSpend(t *testing.T) {
 		s := newSpender(limitRequests(10, 4))
 		require.Empty(t, s.admit(1))
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.settle(11)))
+	})
+	t.Run("of another limit it comes before that, too, and before a warning", func(t *testing.T) {
+		limits := limitRequests(10, 4, 0.5)
+		limits.Counts = append(limits.Counts, verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindTurns}, Max: 10})
+		s := newSpender(limits)
+		s.seen.Spend.ObserveOnly = true
+		use := verdict.Use{Counts: verdict.Counts{verdict.KindRequests: 7, verdict.KindTurns: 11}}
+		s.seen.Spend.Settle(&verdict.Use{}, &use)
+		excess := verdict.Judge(limits, s.seen, time.Hour)
+		require.Equal(t, verdict.Limit("turns"), excess.Limit)
+		s.seen.Apply(excess, time.Hour)
+		require.Equal(t, []verdict.Directive{"", verdict.DirectWrapUp}, asked(s.due()))
 	})
 	t.Run("each fraction warns once, again after an extension", func(t *testing.T) {
 		s := newSpender(limitRequests(10, 0, 0.5, 0.8))
@@ -133,6 +148,10 @@ func TestSpend(t *testing.T) {
 		require.Equal(t, []verdict.Directive{verdict.DirectUnstick}, asked(s.admit(11)))
 		require.Equal(t, []verdict.Directive{verdict.DirectWait}, asked(s.admit(11)))
 		require.Empty(t, s.admit(11))
+		require.Equal(t, 2, s.seen.Spend.Counts[0].Steps)
+		s.seen.Spend.Counts[0].Rung.Last = false
+		s.seen.Signs.Signal(true, 2*time.Hour)
+		require.Equal(t, 1, s.admit(11)[0].Rung, "progress puts it back")
 	})
 	t.Run("a limit of time that was exceeded before is named", func(t *testing.T) {
 		limits := limitRequests(10, 0)
@@ -145,6 +164,7 @@ func TestSpend(t *testing.T) {
 		first := s.admit(11)
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(first))
 		s.seen.Apply(first[0], time.Hour)
+		require.Zero(t, first[0].Count.Admitted, "when it did not fit")
 		require.Empty(t, s.admit(11))
 		require.EqualValues(t, 22, s.seen.Spend.Counts[0].Admitted.Count())
 	})
@@ -169,6 +189,7 @@ func TestAdmit(t *testing.T) {
 	require.Equal(t, 2, s.Admit(use(1, 1, 6)))
 	require.EqualValues(t, 1, s.Counts[0].Admitted.Count())
 	require.EqualValues(t, 7, s.Counts[1].Admitted.Count())
+	require.Zero(t, s.Counts[2].Admitted.Count(), "it does not add up")
 	require.Equal(t, -1, s.Admit(use(1, 1, 0)))
 	require.Equal(t, 1, s.Admit(use(0, 1, 0)))
 	s.Void(use(1, 7, 5))
@@ -321,6 +342,105 @@ func TestSpendDue(t *testing.T) {
 				require.Negative(t, s.Admit(&one))
 				require.Equal(t, n == 5, s.Settle(&one, &one), n)
 			}
+			require.False(t, s.Settle(&verdict.Use{}, &verdict.Use{}), "nothing more was used")
 		})
 	}
+}
+
+// TestLook protects what else has a run looked at: what others use, a call that was too large, one that does not fit.
+func TestLook(t *testing.T) {
+	s := verdict.NewSpend([]verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 10, Reserve: 4},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
+	}, false)
+	one := requests(1)
+	require.False(t, s.Settle(&verdict.Use{}, &one))
+	require.False(t, s.Learn(0, 4))
+	require.True(t, s.Learn(0, 5), "only the reserve is left")
+	for input, look := range map[int64]bool{5: false, 6: true} {
+		s.Counts[1] = verdict.Count{}
+		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: input}}
+		require.Equal(t, look, s.Settle(&verdict.Use{}, &use))
+	}
+	for range 2 {
+		require.True(t, s.Refused(0, &one), "until it was looked at")
+	}
+	s.Extend(0, 1)
+	require.Equal(t, 1, s.Counts[0].Steps)
+	s.Counts[0].Spent = true
+	require.False(t, s.Refused(0, &one), "it was told")
+}
+
+// TestMost protects the limits of one tool and of a scope from what they do not limit.
+func TestMost(t *testing.T) {
+	limit := func(tool, scope string) verdict.CountLimit {
+		return verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindToolCalls, Tool: tool, Scope: scope}, Max: 9}
+	}
+	for tool, want := range map[string][4]int64{"rm": {2, 2, 0, 0}, "ls": {2, 0, 0, 0}} {
+		limits := []verdict.CountLimit{limit("", ""), limit("rm", ""), limit("", "team"), limit("rm", "us")}
+		s := verdict.NewSpend(limits, false)
+		s.AdmitAll(&verdict.Use{Counts: verdict.Counts{verdict.KindToolCalls: 2}, Tool: tool})
+		for i, n := range want {
+			require.Equal(t, n, s.Counts[i].Admitted.Count(), "%s, %d", tool, i)
+		}
+	}
+}
+
+// TestSpent protects what a trace tells of spend: what was used before the attach and by others, and of loops.
+func TestSpent(t *testing.T) {
+	of := verdict.CountID{Kind: verdict.KindRequests}
+	for name, c := range map[string]struct {
+		signal verdict.Signal
+		want   verdict.Count
+	}{
+		"what others used": {verdict.Signal{Count: 8}, verdict.Count{Around: 8, Extended: 7}},
+		"a rung":           {verdict.Signal{Rung: 1}, verdict.Count{Rung: verdict.Rung{Attempts: 1}}},
+		"a warning":        {verdict.Signal{Warned: 1}, verdict.Count{Warned: 1}},
+		"a wrap-up":        {verdict.Signal{Wrapped: true}, verdict.Count{Wrapped: true}},
+		"an extension":     {verdict.Signal{More: 3}, verdict.Count{Extended: 3}},
+	} {
+		limits := limitRequests(10, 0)
+		s := newSpender(limits)
+		s.seen.Spend.Counts[0].Extended = 7
+		c.signal.Kind, c.signal.Of = verdict.SignalSpent, of
+		s.seen.Take(&limits, c.signal)
+		require.Equal(t, c.want, s.seen.Spend.Counts[0], name)
+		c.signal.Of.Tool = "ls"
+		s.seen.Take(&limits, c.signal)
+		require.Equal(t, c.want, s.seen.Spend.Counts[0], "another limit, which the run does not have")
+	}
+	t.Run("a call does not fit beside what others used", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0))
+		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalSpent, Of: of, Count: 8})
+		require.Empty(t, s.admit(2))
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admit(1)))
+	})
+	t.Run("a call whose input is too large does not fit", func(t *testing.T) {
+		s := newSpender(others(verdict.Limits{Counts: []verdict.CountLimit{
+			{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
+		}}))
+		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: 6}}
+		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: 1, Use: use})
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.due()))
+	})
+	t.Run("loops are counted once, and another begins the ladder again", func(t *testing.T) {
+		limits := others(verdict.Limits{})
+		seen := verdict.Snapshot{Spend: verdict.NewSpend(nil, false)}
+		require.False(t, seen.Spend.Looped(1, "ls", true), "they are not counted")
+		loops := verdict.Signal{Kind: verdict.SignalSpent, Of: verdict.CountID{Kind: verdict.KindLoop}, Rung: 1}
+		seen.Take(&limits, loops)
+		loop := verdict.Signal{Kind: verdict.SignalLoop, Count: 3, Key: "ls"}
+		seen.Take(&limits, loop)
+		require.Len(t, seen.Spend.Limits, 1)
+		require.Equal(t, 1, seen.Spend.Counts[0].Rung.Attempts)
+		require.Equal(t, verdict.CountUse{CountID: loops.Of, Used: 3, Pattern: "ls"}, seen.Spend.Use(0))
+		loop.Rung = 1
+		seen.Take(&limits, loop)
+		require.Zero(t, seen.Spend.Counts[0].Rung)
+		seen.Apply(verdict.Judge(limits, seen, 0), 0)
+		seen.Signs = &verdict.Signs{}
+		seen.Signs.Signal(true, 1)
+		require.True(t, seen.Spend.Looped(4, "ls", false))
+		require.Equal(t, 2, verdict.Judge(limits, seen, 2).Rung, "progress does not put it back")
+	})
 }

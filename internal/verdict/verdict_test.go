@@ -1,15 +1,12 @@
 package verdict_test
 
 import (
-	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -102,65 +99,8 @@ func TestJudge(t *testing.T) {
 			want:   verdict.Verdict{Next: verdict.Never},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.Judge(others(c.limits), c.seen, c.now))
-		})
+		require.Equal(t, c.want, verdict.Judge(others(c.limits), c.seen, c.now), c.name)
 	}
-}
-
-// naive is the rule without a next look: it returns what was due by now.
-func naive(limits verdict.Limits, extended, now time.Duration) (warned int, cancelled bool) {
-	budget := limits.WallClock + extended
-	if now > budget {
-		return 0, true
-	}
-	for _, fraction := range limits.WarnAt {
-		if now >= time.Duration(fraction*float64(budget)) {
-			warned++
-		}
-	}
-	return warned, false
-}
-
-// TestNext checks that Next is the first instant at which the answer changes.
-func TestNext(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range racing.Rounds(200, 6_000) {
-		limits := others(verdict.Limits{
-			WallClock: time.Duration(1 + rng.Int64N(200)),
-			WarnAt:    []float64{0.25, 0.5, 0.8}[:rng.IntN(4)],
-		})
-		extended := time.Duration(rng.Int64N(50))
-		next, seen := time.Duration(0), verdict.Snapshot{Extended: extended}
-		for now := range time.Duration(300) {
-			if now < next {
-				requireNothingDue(t, limits, extended, now, seen.Warned)
-				continue
-			}
-			v := verdict.Judge(limits, seen, now)
-			for ; v.Action == verdict.Warn; v = verdict.Judge(limits, seen, now) {
-				seen.Warned++
-			}
-			warned, cancelled := naive(limits, extended, now)
-			require.Equal(t, cancelled, v.Action == verdict.Cancel)
-			if cancelled {
-				require.Equal(t, limits.WallClock+extended+1, now, "looked too late")
-				break
-			}
-			require.Equal(t, warned, seen.Warned)
-			require.Equal(t, limits.WallClock+extended-now, verdict.Remaining(limits, seen, now))
-			require.Greater(t, v.Next, now)
-			next = v.Next
-		}
-	}
-}
-
-// requireNothingDue checks that nothing was due at an instant that was skipped.
-func requireNothingDue(t *testing.T, limits verdict.Limits, extended, now time.Duration, warned int) {
-	t.Helper()
-	due, cancelled := naive(limits, extended, now)
-	require.False(t, cancelled, "missed a cancel at %v", now)
-	require.Equal(t, warned, due, "missed a warning at %v", now)
 }
 
 func TestMonotonicClock(t *testing.T) {
@@ -172,6 +112,23 @@ func TestMonotonicClock(t *testing.T) {
 	require.Zero(t, early.Read(0))
 }
 
+func TestUntil(t *testing.T) {
+	require.Equal(t, 2*hour, verdict.Until(3*hour, hour))
+	require.Equal(t, verdict.Never, verdict.Until(verdict.Never, hour))
+}
+
+// TestTakeSigns protects what a trace tells of the attach and of signs of life.
+func TestTakeSigns(t *testing.T) {
+	limits, seen := verdict.Off(), verdict.Snapshot{Signs: &verdict.Signs{}}
+	for kind, at := range map[verdict.SignalKind]time.Duration{
+		verdict.SignalAttach: 1, verdict.SignalAttached: 2, verdict.SignalActivity: 4, verdict.SignalProgress: 3,
+	} {
+		seen.Take(&limits, verdict.Signal{Kind: kind, At: at})
+	}
+	got := [...]time.Duration{seen.Attached, seen.Begun, seen.Signs.Activity, seen.Signs.Progress}
+	require.Equal(t, [...]time.Duration{1, 2, 4, 3}, got)
+}
+
 func TestRungAtStart(t *testing.T) {
 	limits := others(verdict.Limits{
 		Idle: 10, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
@@ -180,51 +137,6 @@ func TestRungAtStart(t *testing.T) {
 	require.Equal(t, 2, verdict.Judge(limits, seen, 11).Rung, "a rung at the window's start counts while there is no progress")
 	seen.Signs.Signal(true, 0)
 	require.Equal(t, 1, verdict.Judge(limits, seen, 11).Rung, "progress at that instant puts the ladder back")
-}
-
-// TestLadderEnds gives each trip of a silence in which nothing happens, and then those after activity and progress.
-func TestLadderEnds(t *testing.T) {
-	const wait, retry, unstick, cancel = verdict.DirectWait, verdict.DirectRetry, verdict.DirectUnstick, verdict.DirectCancel
-	for _, c := range []struct {
-		name                              string
-		ladder                            []verdict.Directive
-		silent, afterActivity, afterRenew string
-	}{
-		{"none", nil, "cancel", "cancel", "cancel"},
-		{"a wait", []verdict.Directive{wait}, "wait", "wait", "wait"},
-		{"a wait at the end", []verdict.Directive{retry, wait}, "retry wait", "wait", "retry wait"},
-		{"waits", []verdict.Directive{wait, wait}, "wait wait", "wait", "wait wait"},
-		{"a retry at the end", []verdict.Directive{wait, retry}, "wait retry cancel", "cancel", "wait retry cancel"},
-		{"a wait and a cancel", []verdict.Directive{wait, cancel}, "wait cancel", "cancel", "wait cancel"},
-		{"an unstuck", []verdict.Directive{unstick}, "unstuck cancel", "cancel", "unstuck cancel"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			limits := others(verdict.Limits{Idle: 10, Ladders: verdict.Ladders{verdict.Idle: c.ladder}})
-			seen, now := verdict.Snapshot{Signs: &verdict.Signs{}}, time.Duration(0)
-			stretch := func() string {
-				var all []string
-				for range 10 {
-					v := verdict.Judge(limits, seen, now)
-					if v.Next == verdict.Never && v.Action == verdict.Continue {
-						break
-					}
-					if v.Action == verdict.Continue {
-						now = v.Next
-						continue
-					}
-					all = append(all, string(v.Directive))
-					seen.Apply(v, now)
-				}
-				now += 1000
-				return strings.Join(all, " ")
-			}
-			require.Equal(t, c.silent, stretch())
-			seen.Signs.Signal(false, now)
-			require.Equal(t, c.afterActivity, stretch())
-			seen.Signs.Signal(true, now)
-			require.Equal(t, c.afterRenew, stretch())
-		})
-	}
 }
 
 func TestHeldOn(t *testing.T) {
@@ -263,6 +175,7 @@ func TestClockStep(t *testing.T) {
 		"five seconds back are none":          {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994 * s}, 0},
 		"a nanosecond more back is one":       {reading{0, 0, 0}, reading{1000 * s, 1000 * s, 994*s - 1}, -6*s - 1},
 		"a slow first answer is none":         {reading{0, 60 * s, 60 * s}, reading{61 * s, 61 * s, 61 * s}, 0},
+		"it is set long after the start":      {reading{hour, hour, hour}, reading{hour + s, hour + s, 2 * hour}, hour - s},
 		"shown early in it, neither":          {reading{0, 60 * s, 0}, reading{61 * s, 61 * s, 61 * s}, 0},
 		"a slow second answer is none":        {reading{0, 0, 0}, reading{0, 60 * s, 60 * s}, 0},
 		"shown early in that, neither":        {reading{0, 0, 0}, reading{0, 60 * s, 0}, 0},
