@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,4 +218,195 @@ func TestCancelAgainstActivity(t *testing.T) {
 		f.requireRunning(wd)
 		require.Equal(f, session.Active, f.row("s-1").Status)
 	})
+}
+
+func TestListenFails(t *testing.T) {
+	subtest(t, "the keeper polls until it listens again", func(f *fixture) {
+		f.db.fail("Listen")
+		f.start()
+		first, second := f.attach("s-1"), f.attach("s-2")
+		f.advance(10 * time.Minute)
+		require.Equal(f, 1, f.log.count("polling for them"))
+		calls, _ := f.db.takeCounts()
+		require.Less(f, calls["Listen"], 30)
+		f.cancel("s-1")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(first)
+		f.db.onCall(nil)
+		f.advance(30 * time.Second)
+		require.Equal(f, 1, f.log.count("works again"))
+		f.cancel("s-2")
+		synctest.Wait()
+		f.requireCancelled(second)
+	})
+	subtest(t, "the first retry comes after a second, also after many failures before", func(f *fixture) {
+		store := &cutListener{database: f.db}
+		f.cfg.Store = store
+		f.db.fail("Listen")
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(10 * time.Minute)
+		f.db.onCall(nil)
+		f.advance(time.Minute)
+		for range 3 {
+			f.db.takeCounts()
+			store.cut()
+			f.advance(time.Second)
+			calls, _ := f.db.takeCounts()
+			require.Equal(f, 1, calls["Listen"])
+		}
+		f.cancel("s-1")
+		synctest.Wait()
+		f.requireCancelled(wd)
+		require.Equal(f, 4, f.log.count("polling for them"))
+		require.Equal(f, 4, f.log.count("works again"))
+	})
+	subtest(t, "cancels while the connection was lost are not missed", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		polled := f.attach("s-2")
+		f.advance(time.Hour + time.Millisecond)
+		close(lost)
+		f.cancel("s-2")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(polled)
+		f.cancel("s-1")
+		begun := time.Now()
+		close(ready)
+		synctest.Wait()
+		require.Equal(f, begun, time.Now())
+		f.requireCancelled(wd)
+	})
+	subtest(t, "nor are they when the first poll fails after that", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour + time.Millisecond)
+		f.db.fail("Ended")
+		close(lost)
+		f.cancel("s-1")
+		close(ready)
+		f.advance(2 * session.DefaultPoll)
+		f.requireRunning(wd)
+		f.db.onCall(nil)
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(wd)
+	})
+}
+
+// cutListener is a database whose connection a test can cut.
+type cutListener struct {
+	*database
+	cut context.CancelFunc
+}
+
+func (s *cutListener) Listen(ctx context.Context, ready func(), told func(string)) error {
+	ctx, s.cut = context.WithCancel(ctx)
+	return s.database.Listen(ctx, ready, told)
+}
+
+// lostListener is a database whose first connection is lost. The second is ready late and then tells of nothing.
+type lostListener struct {
+	*database
+	lost, ready chan struct{}
+	again       bool
+}
+
+func (s *lostListener) Listen(ctx context.Context, ready func(), told func(string)) error {
+	if !s.again {
+		s.again = true
+		ready()
+		<-s.lost
+		return errDown
+	}
+	<-s.ready
+	s.database.dropNotices = true
+	return s.database.Listen(ctx, ready, told)
+}
+
+// An endsLog is a store without a Listener that notes what it was asked for and told.
+type endsLog struct {
+	session.Store
+	mu    sync.Mutex // two keepers ask
+	asked []string
+}
+
+func (s *endsLog) Ended(
+	ctx context.Context, lease string, told []session.AttemptID,
+) (ended []session.AttemptID, err error) {
+	ended, err = s.Store.Ended(ctx, lease, told)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(told)+len(ended) > 0 {
+		s.asked = append(s.asked, fmt.Sprintf("told %v, ended %v", told, ended))
+	}
+	return ended, err
+}
+
+// TestEnded protects that a keeper is told of its own runs, and of each once.
+func TestEnded(t *testing.T) {
+	subtest(t, "a keeper reads only what others ended of its own runs", func(f *fixture) {
+		store := &endsLog{Store: f.db}
+		f.cfg.Store = store
+		f.start()
+		wd := f.attach("s-1")
+		elsewhere := f.newKeeper("there")
+		defer f.run(elsewhere)()
+		for i := range 20 {
+			require.NoError(f, f.attachTo(elsewhere, fmt.Sprint("other-", i)).Close())
+		}
+		finished := f.attach("s-2")
+		require.NoError(f, finished.Complete())
+		other := f.attachTo(elsewhere, "other")
+		f.advance(time.Minute)
+		require.Empty(f, store.asked, "nobody else ended anything")
+		f.cancel("s-1")
+		f.cancel("other")
+		f.advance(2 * session.DefaultPoll)
+		f.requireCancelled(wd)
+		f.requireCancelled(other)
+		f.advance(time.Minute)
+		require.ElementsMatch(f, []string{
+			"told [], ended [{s-1 1}]", "told [{s-1 1}], ended []",
+			"told [], ended [{other 1}]", "told [{other 1}], ended []",
+		}, store.asked)
+	})
+	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
+		f.db.after = func(string) error { time.Sleep(time.Second); return nil } // fake time
+		f.start()
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			f.cancel("s-1")
+		}()
+		wd := f.attach("s-1")
+		f.advance(10 * time.Millisecond)
+		f.requireCancelled(wd)
+	})
+	subtest(t, "a hundred thousand ends of others leave nothing behind", func(f *fixture) {
+		store := &floodListener{database: f.db}
+		f.cfg.Store = store
+		f.start()
+		f.attach("s-1")
+		f.advance(time.Second)
+		for i := range 100_000 {
+			store.told(fmt.Sprint("other-", i))
+			require.LessOrEqual(f, f.keeper().Requested(), 1)
+		}
+	})
+}
+
+// floodListener is a database that a test listens in place of.
+type floodListener struct {
+	*database
+	told func(runID string)
+}
+
+func (s *floodListener) Listen(ctx context.Context, ready func(), told func(string)) error {
+	s.told = told
+	ready()
+	<-ctx.Done()
+	return nil
 }

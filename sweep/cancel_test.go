@@ -2,10 +2,15 @@ package sweep_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -145,4 +150,429 @@ func TestLocked(t *testing.T) {
 		f.onCancel = nil
 		require.Equal(f, []string{"s-00 cancelled"}, outcomes(f.pass()), "at the next pass it is tried again")
 	})
+}
+
+// hook has the stop hook count its calls, and fail as told.
+func (f *fixture) hook(err error) (calls *atomic.Int32) {
+	calls = &atomic.Int32{}
+	f.cfg.StopHook = func(context.Context, session.Session) error {
+		calls.Add(1)
+		return err
+	}
+	return calls
+}
+
+func TestClaim(t *testing.T) {
+	subtest(t, "comes before the hook, lasts as long as all may take, and is what cancels", func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+			row := f.get(s.RunID)
+			require.Equal(f, f.claims[len(f.claims)-1].By, row.Claim)
+			return nil
+		}
+		p := f.pass()
+		require.Equal(f, 43*time.Second, f.claims[0].For)
+		require.NotEqual(f, f.claims[0].By, f.claims[1].By)
+		stop := &watchdog.Stop{RunID: "s-00", StartedAt: p.Cases[0].Session.StartedAt}
+		require.Equal(f, stop.EventID(), f.claims[0].EndID)
+		row := f.get("s-00")
+		require.Equal(f, f.claims[0].By, row.Claim)
+	})
+	subtest(t, "is not made without a hook", func(f *fixture) {
+		f.putStalled(1)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Empty(f, f.claims)
+	})
+	subtest(t, "of another sweeper defers the session until it ends", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		s := f.get("s-00")
+		_, err := f.Memory.Claim(f.Context(), s, session.ClaimRequest{By: "dead sweeper", For: time.Minute})
+		require.NoError(f, err)
+		f.advance(time.Minute - time.Second)
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
+		require.Zero(f, calls.Load())
+		f.advance(time.Second)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "of a session that changed spares it", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(context.Context, session.Session) error { f.wake("s-00"); return nil }
+		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
+		require.Zero(f, calls.Load())
+	})
+	subtest(t, "on a row that is locked is tried again", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(context.Context, session.Session) error { return session.ErrLocked }
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
+		f.onClaim = nil
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "whose answer was lost is made again under the same name", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(_ context.Context, s session.Session) error {
+			_, err := f.Memory.Claim(f.Context(), s, f.claims[0])
+			require.NoError(f, err)
+			return errors.New("connection lost")
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "claim run s-00: connection lost")
+		require.Equal(f, []string{"s-00 failed"}, outcomes(p))
+		require.Zero(f, calls.Load())
+		f.onClaim, f.cfg.Interval = nil, time.Second
+		f.advance(150 * time.Second)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, f.claims[0].By, f.claims[1].By)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "a canceller that cannot claim has the hook called without", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		s, err := sweep.New(f, noAppend{f}, f.cfg)
+		require.NoError(f, err)
+		p, err := s.Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+		require.Empty(f, f.claims)
+	})
+}
+
+// TestClaimRace has two sweepers on two hosts find one session at once.
+func TestClaimRace(t *testing.T) {
+	for round := range 200 {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			var hooks, cancelled atomic.Int32
+			var racing sync.WaitGroup
+			for i := range 2 {
+				cfg := f.cfg
+				cfg.StopHook = func(context.Context, session.Session) error {
+					hooks.Add(1)
+					time.Sleep(time.Duration(1+(round+i)%3) * time.Second)
+					return nil
+				}
+				s, err := sweep.New(f, f, cfg)
+				require.NoError(f, err)
+				racing.Go(func() {
+					for range 3 {
+						p, err := s.Sweep(context.Background())
+						if err != nil {
+							f.Error(err)
+						}
+						cancelled.Add(int32(p.Cancelled))
+						time.Sleep(time.Second)
+					}
+				})
+			}
+			racing.Wait()
+			synctest.Wait()
+			require.EqualValues(f, 1, hooks.Load())
+			require.EqualValues(f, 1, cancelled.Load())
+		})
+	}
+}
+
+// storedEnd stores the end that the run's own process wrote before it died.
+func (f *fixture) storedEnd(runID, kind, payload string) {
+	s := f.get(runID)
+	require.NoError(f, f.Append(context.Background(), watchdog.Event{
+		ID:            (&watchdog.Stop{RunID: runID, StartedAt: s.StartedAt}).EventID(),
+		AggregateType: watchdog.AggregateType, AggregateID: runID, Type: kind,
+		Payload: json.RawMessage(payload), Timestamp: time.Now(),
+	}))
+}
+
+func TestEndStored(t *testing.T) {
+	never := func(f *fixture) {
+		f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { f.Error("alerted") }}
+		f.cfg.Resume = sweep.ResumePolicy{Max: 3, Start: func(context.Context, session.Session) error {
+			f.Error("resumed")
+			return nil
+		}}
+	}
+	for _, hooked := range []bool{true, false} {
+		subtest(t, fmt.Sprintf("is written down, not stopped and not resumed, with a hook: %v", hooked), func(f *fixture) {
+			f.putStalled(2)
+			f.storedEnd("s-00", watchdog.EventCancel, `{"reason":"wall_clock_exceeded"}`)
+			f.storedEnd("s-01", watchdog.EventComplete, `{"reason":"complete"}`)
+			never(f)
+			if hooked {
+				f.cfg.StopHook = func(context.Context, session.Session) error { f.Error("stopped"); return nil }
+			}
+			p := f.pass()
+			require.Equal(f, []string{"s-00 end_stored", "s-01 end_stored"}, outcomes(p))
+			require.Equal(f, sweep.Tally{Checked: 2, Found: 2, EndStored: 2}, p.Tally)
+			row := f.get("s-00")
+			require.Equal(f, watchdog.WallClockExceeded, row.Reason)
+			require.Equal(f, session.Finished, f.status("s-01"))
+			require.Len(f, f.events("s-00"), 1)
+			_, text := f.health()
+			require.Contains(f, text, `"end_stored": 2`)
+		})
+	}
+	subtest(t, "after the claim it is written down, too", func(f *fixture) {
+		f.putStalled(1)
+		never(f)
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			f.storedEnd("s-00", watchdog.EventComplete, `{"reason":"complete"}`)
+			return nil
+		}
+		require.Equal(f, []string{"s-00 end_stored"}, outcomes(f.pass()))
+		require.Equal(f, session.Finished, f.status("s-00"))
+	})
+}
+
+// TestStopOnce: a session that cannot be cancelled has its agents stopped once in each silence, by whatever sweeper.
+func TestStopOnce(t *testing.T) {
+	poisoned := errors.New("poisoned")
+	other := func(f *fixture) *sweep.Sweeper {
+		s, err := sweep.New(f, f, f.cfg)
+		require.NoError(f, err)
+		return s
+	}
+	for _, stopFailed := range []error{nil, errors.New("no such agent")} {
+		subtest(t, fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(f *fixture) {
+			f.putStalled(1)
+			calls := f.hook(stopFailed)
+			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			for range 5 {
+				_, err := other(f).Sweep(f.Context()) // each remembers nothing
+				require.ErrorIs(f, err, poisoned)
+				require.EqualValues(f, 1, calls.Load())
+				f.advance(time.Hour)
+			}
+			f.onCancel = nil
+			p, err := other(f).Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
+			require.EqualValues(f, 1, calls.Load())
+			require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
+			row := f.get("s-00")
+			require.Equal(f, stopFailed != nil, row.StopFailed)
+			events := f.stored("s-00")
+			require.Equal(f, stopFailed != nil, strings.Contains(string(events[1].Payload), `"stop_failed":true`))
+		})
+	}
+	subtest(t, "a sweeper without a hook says that the stop failed, too", func(f *fixture) {
+		f.putStalled(1)
+		f.hook(errors.New("no such agent"))
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, poisoned)
+		f.cfg.StopHook, f.onCancel = nil, nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.True(f, p.Cases[0].StopFailed)
+	})
+	subtest(t, "a sweeper that judged the session before calls no hook", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		f.onPage = func(*session.Page) {
+			f.onPage = nil
+			_, err := other(f).Sweep(f.Context())
+			require.ErrorIs(f, err, poisoned)
+		}
+		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "a session that woke up and stalled again has its agents stopped again", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		_, err := other(f).Sweep(f.Context())
+		require.ErrorIs(f, err, poisoned)
+		f.wake("s-00")
+		f.advance(time.Hour)
+		f.onCancel = nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled)
+		require.EqualValues(f, 2, calls.Load())
+	})
+	subtest(t, "also if the cancel failed because the row was locked for a moment", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
+		require.Equal(f, 1, f.pass().Deferred)
+		f.onCancel = nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled, "the claim has ended, too")
+		require.EqualValues(f, 1, calls.Load())
+	})
+}
+
+func TestGrace(t *testing.T) {
+	warned := func(f *fixture) { f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None }
+	subtest(t, "starts with a warning and ends with the cancel, to the nanosecond", func(f *fixture) {
+		warned(f)
+		f.put("s-1", time.Hour)
+		stop := f.run()
+		require.Equal(f, []string{watchdog.EventWarning}, f.events("s-1"))
+		require.Equal(f, time.Now().Add(time.Minute), f.sweeper().Stats().Next)
+		f.advance(time.Minute - 1)
+		require.Empty(f, f.ended())
+		f.advance(1)
+		require.Equal(f, []string{"s-1"}, f.ended())
+		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		events := f.stored("s-1")
+		require.Contains(f, string(events[2].Payload), `"attempt":2`)
+		require.Equal(f, time.Now().Add(5*time.Minute), f.sweeper().Stats().Next)
+		stop()
+		require.Equal(f, sweep.Tally{Checked: 2, Found: 2, Cancelled: 1, Warned: 1}, f.sweeper().Stats().Tally)
+	})
+	subtest(t, "is void after an event, and starts again when the session stalls again", func(f *fixture) {
+		warned(f)
+		f.put("s-1", time.Hour)
+		stop := f.run()
+		f.advance(30 * time.Second)
+		f.wake("s-1")
+		f.advance(16 * time.Minute) // stalled after 10 and a half, seen after 11, and warned
+		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning}, f.events("s-1")[:2])
+		require.Equal(f, 2, f.sweeper().Stats().Warned)
+		require.Equal(f, []string{"s-1"}, f.ended())
+		stop()
+	})
+	subtest(t, "of a pass of Sweep makes the next pass of Run come sooner", func(f *fixture) {
+		warned(f)
+		stop := f.run()
+		f.put("s-1", time.Hour)
+		f.pass()
+		f.advance(time.Minute)
+		stop()
+		require.Equal(f, []string{"s-1"}, f.ended())
+	})
+	subtest(t, "a pass warns at most as many as it may cancel, and can do both", func(f *fixture) {
+		warned(f)
+		names := f.putStalled(25)
+		require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Warned: 10}, f.pass().Tally)
+		f.advance(time.Minute)
+		require.Equal(f, sweep.Tally{Checked: 20, Found: 20, Warned: 10, Cancelled: 10}, f.pass().Tally)
+		f.advance(time.Minute)
+		require.Equal(f, sweep.Tally{Checked: 15, Found: 15, Warned: 5, Cancelled: 10}, f.pass().Tally)
+		f.advance(time.Minute)
+		require.Equal(f, sweep.Tally{Checked: 5, Found: 5, Cancelled: 5}, f.pass().Tally)
+		require.Equal(f, names, f.ended())
+	})
+	subtest(t, "passes come no faster when more are due than a pass may cancel", func(f *fixture) {
+		warned(f)
+		f.cfg.MaxCancellationsPerRun = 1
+		f.putStalled(4)
+		for range 4 {
+			require.Equal(f, 1, f.pass().Warned)
+		}
+		f.advance(time.Minute)
+		stop := f.run()
+		f.advance(4 * time.Minute)
+		require.Len(f, f.ended(), 1)
+		f.advance(15 * time.Minute)
+		stop()
+		require.Len(f, f.ended(), 4)
+	})
+	subtest(t, "that is over is not delayed by one that has to start", func(f *fixture) {
+		warned(f)
+		f.cfg.MaxCancellationsPerRun = 1
+		f.put("s-1", time.Hour)
+		f.pass()
+		f.advance(time.Minute)
+		f.put("s-0", 2*time.Hour)
+		require.Equal(f, []string{"s-0 warned", "s-1 cancelled"}, outcomes(f.pass()))
+	})
+	subtest(t, "does not start if the warning cannot be recorded", func(f *fixture) {
+		warned(f)
+		f.put("s-1", time.Hour)
+		s, err := sweep.New(f, &failingWarn{fixture: f, err: errors.New("disk full")}, f.cfg)
+		require.NoError(f, err)
+		p, err := s.Sweep(f.Context())
+		require.ErrorContains(f, err, "warn run s-1: disk full")
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Failed: 1, Errors: 1}, p.Tally)
+		require.Empty(f, f.ended())
+	})
+}
+
+// TestGraceOneShot has each pass by a sweeper that knows nothing of those before, as a scheduled job does.
+func TestGraceOneShot(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.newHost("dead", 1)
+		f.cfg.Grace = 15 * time.Minute
+		var all []string
+		for range 20 {
+			f.made = nil
+			began := time.Now()
+			all = append(all, outcomes(f.pass())...)
+			f.advance(time.Minute - time.Since(began))
+		}
+		require.Equal(f, []string{"s-1 warned", "dead-000 warned", "s-1 cancelled"}, all)
+		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		f.advance(15 * time.Minute)
+		f.made = nil
+		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(f.pass()))
+	})
+	subtest(t, "a canceller without Warn leaves the grace to the sweeper that warned", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Grace = time.Minute
+		s, err := sweep.New(f, appends{f, f}, f.cfg)
+		require.NoError(f, err)
+		var all []string
+		for range 3 {
+			p, err := s.Sweep(f.Context())
+			require.NoError(f, err)
+			all = append(all, outcomes(p)...)
+			f.advance(30 * time.Second)
+		}
+		require.Equal(f, []string{"s-1 warned", "s-1 cancelled"}, all)
+	})
+	subtest(t, "another sweeper comes when the grace ends", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None
+		f.pass()
+		f.made = nil
+		f.advance(20 * time.Second)
+		stop := f.run()
+		f.advance(40 * time.Second)
+		stop()
+		require.Equal(f, []string{"s-1"}, f.ended())
+	})
+	subtest(t, "two silences under one lease have a warning each", func(f *fixture) {
+		h := f.newHost("live", 1)
+		f.cfg.Grace = time.Minute
+		for range 2 {
+			f.advance(time.Minute)
+			h.signal(true, "live-000")
+			f.advance(11 * time.Minute)
+			h.renew()
+			stop := h.live()
+			require.Equal(f, []string{"live-000 warned"}, outcomes(f.pass()))
+			stop()
+		}
+		require.Len(f, f.events("live-000"), 2)
+	})
+}
+
+// appends is a canceller that can only append a warning.
+type appends struct {
+	sweep.Canceller
+	events watchdog.EventStore
+}
+
+func (a appends) Append(ctx context.Context, events ...watchdog.Event) error {
+	return a.events.Append(ctx, events...)
+}
+
+// failingWarn is a canceller whose Warn fails.
+type failingWarn struct {
+	*fixture
+	err error
+}
+
+func (m *failingWarn) Warn(context.Context, session.Session, []watchdog.Event) (session.Outcome, error) {
+	return "", m.err
 }

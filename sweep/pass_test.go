@@ -142,3 +142,353 @@ func TestDryRun(t *testing.T) {
 		require.Equal(f, 20, strings.Count(f.log.String(), "would be cancelled"))
 	})
 }
+
+func TestStalled(t *testing.T) {
+	rowOf := func(change func(s *session.Session)) session.Session {
+		s := session.Session{
+			RunID: "s-1", Status: session.Active, Attempt: 1,
+			CreatedAt: time.Now().Add(-24 * time.Hour), LastEventAt: time.Now().Add(-time.Hour),
+		}
+		change(&s)
+		return s
+	}
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	const microsecond = time.Microsecond
+	type row = *session.Session
+	for name, c := range map[string]struct {
+		change func(s row)
+		want   bool
+	}{
+		"at its threshold it is not":     {func(s row) { s.LastEventAt = ago(10 * time.Minute) }, false},
+		"a microsecond later it is":      {func(s row) { s.LastEventAt = ago(10*time.Minute + microsecond) }, true},
+		"at its own threshold it is not": {func(s row) { s.Threshold = time.Hour }, false},
+		"beyond its own threshold it is": {func(s row) { s.Threshold = time.Hour - microsecond }, true},
+		"without an event it counts from its creation": {
+			func(s row) { s.LastEventAt, s.CreatedAt = time.Time{}, ago(10*time.Minute) }, false,
+		},
+		"and is stalled a microsecond later": {
+			func(s row) { s.LastEventAt, s.CreatedAt = time.Time{}, ago(10*time.Minute+microsecond) }, true,
+		},
+		"at the minimum age it is old enough": {
+			func(s row) { s.Threshold, s.CreatedAt = time.Minute, ago(2*time.Minute) }, true,
+		},
+		"a microsecond younger is not": {
+			func(s row) { s.Threshold, s.CreatedAt = time.Minute, ago(2*time.Minute-microsecond) }, false,
+		},
+		"one that is switched off never is":            {func(s row) { s.Threshold = watchdog.NoLimit }, false},
+		"one that was cancelled is not":                {func(s row) { s.Status = session.Cancelled }, false},
+		"one that has finished is not":                 {func(s row) { s.Status = session.Finished }, false},
+		"one that was interrupted is not":              {func(s row) { s.Status = session.Interrupted }, false},
+		"one with a status of another writer is not":   {func(s row) { s.Status = "running" }, false},
+		"one whose last event is in the future is not": {func(s row) { s.LastEventAt = ago(-time.Hour) }, false},
+		"one whose creation is in the future is not":   {func(s row) { s.CreatedAt = ago(-time.Hour) }, false},
+		"one that was made long ago and never ran is":  {func(s row) { s.LastEventAt, s.Attempt = time.Time{}, 0 }, true},
+		"one without a start of its window is":         {func(s row) { s.StartedAt = time.Time{} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) { // the database judges
+				f.row(rowOf(c.change))
+				require.Equal(f, c.want, f.pass().Cancelled == 1)
+			})
+			inBubble(t, func(f *fixture) { // a database that cannot judge returns every session
+				f.onPage = func(page *session.Page) { page.Sessions = []session.Session{rowOf(c.change)} }
+				f.cfg.DryRun = true
+				p := f.pass()
+				require.Equal(f, c.want, p.Found == 1)
+				require.Equal(f, 1, p.Checked)
+			})
+		})
+	}
+	subtest(t, "with the sweeper's threshold off, only a session with a threshold of its own is", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.row(session.Session{
+			RunID: "s-2", Status: session.Active, CreatedAt: ago(time.Hour), Threshold: time.Minute, Attempt: 1,
+		})
+		f.cfg.StalledThreshold = watchdog.NoLimit
+		require.Equal(f, []string{"s-2 cancelled"}, outcomes(f.pass()))
+	})
+	subtest(t, "without a minimum age, a session of any age is", func(f *fixture) {
+		f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: ago(time.Second), Attempt: 1})
+		f.cfg.StalledThreshold = time.Second - time.Microsecond
+		require.Empty(f, f.pass().Cases)
+		f.made, f.cfg.MinAge = nil, watchdog.None
+		f.onStalled = func(_ context.Context, q session.Query) error { require.Zero(f, q.MinAge); return nil }
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+	})
+	for _, off := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
+		subtest(t, fmt.Sprint("the database's clock counts, a host cancels on time though it is off by ", off), func(f *fixture) {
+			f.Clock = func() time.Time { return time.Now().Add(off) }
+			f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: f.Clock(), Attempt: 1})
+			f.onPage = func(page *session.Page) { // a database that cannot judge
+				s := f.get("s-1")
+				page.Sessions = []session.Session{s}
+			}
+			f.advance(10 * time.Minute)
+			require.Empty(f, f.pass().Cases)
+			f.advance(time.Microsecond)
+			c := f.pass().Cases[0]
+			require.Equal(f, sweep.CaseCancelled, c.Handling)
+			require.Equal(f, 10*time.Minute+time.Microsecond, c.Silence)
+			events := f.stored("s-1")
+			require.Equal(f, f.Clock().UTC(), events[1].Timestamp)
+		})
+	}
+}
+
+// TestUnreadable: what cannot be read is an error and never a cancel.
+func TestUnreadable(t *testing.T) {
+	whole := session.Session{
+		RunID: "bad", Status: session.Active, CreatedAt: time.Unix(1, 0), LastEventAt: time.Unix(1, 0), Attempt: 1,
+	}
+	for name, change := range map[string]func(s *session.Session){
+		"no time of creation": func(s *session.Session) { s.CreatedAt = time.Time{} },
+		"threshold is -1ns":   func(s *session.Session) { s.Threshold = -1 },
+		"it has no name":      func(s *session.Session) { s.RunID = "" },
+	} {
+		subtest(t, name, func(f *fixture) {
+			bad := whole
+			change(&bad)
+			f.put("good", time.Hour)
+			f.onPage = func(page *session.Page) { page.Sessions = append([]session.Session{bad}, page.Sessions...) }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, session.ErrUnreadable)
+			require.ErrorContains(f, err, name)
+			require.NoError(f, p.Err)
+			require.Equal(f, sweep.Tally{Checked: 2, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
+			require.Equal(f, []string{"good"}, f.ended())
+		})
+	}
+	subtest(t, "a row that the store cannot read", func(f *fixture) {
+		f.putStalled(3)
+		require.NoError(f, f.Spoil(f.Context(), "s-01"))
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			time.Sleep(11 * time.Second) // the page becomes stale
+			return nil
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, session.ErrUnreadable)
+		require.Equal(f, sweep.Tally{Checked: 3, Found: 2, Cancelled: 2, Errors: 1}, p.Tally)
+		require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+	})
+	subtest(t, "a page without its time", func(f *fixture) {
+		f.putStalled(3)
+		f.onPage = func(page *session.Page) { page.Now = time.Time{} }
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "what time it is")
+		require.ErrorIs(f, err, p.Err)
+		require.Empty(f, f.ended())
+	})
+	subtest(t, "a page that comes twice", func(f *fixture) {
+		f.onPage = func(page *session.Page) { page.Next = "1 here" }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, `the page after "1 here" twice`)
+	})
+	subtest(t, "of many errors all are counted, and the first hundred kept", func(f *fixture) {
+		f.onPage = func(page *session.Page) {
+			for i := range 150 {
+				page.Unreadable = append(page.Unreadable, fmt.Errorf("%w: run %d", session.ErrUnreadable, i))
+			}
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.Error(f, err)
+		require.Equal(f, 150, p.Errors)
+		require.Len(f, p.Errs, 100)
+	})
+}
+
+// setClock has the database show another time from now on.
+func (f *fixture) setClock(by time.Duration) { f.clockSet.Add(int64(by)) }
+
+// TestDatabaseClock: sessions without a lease are judged by the database's clock, which can be set.
+func TestDatabaseClock(t *testing.T) {
+	subtest(t, "set forward cancels nobody who was active, until he was silent for his threshold since", func(f *fixture) {
+		f.put("silent", 9*time.Minute)
+		f.put("busy", 0)
+		f.pass()
+		f.advance(time.Second)
+		f.setClock(time.Hour)
+		seen := time.Now()
+		require.Equal(f, sweep.Tally{Checked: 2, Found: 2, Deferred: 2}, f.pass().Tally)
+		stats := f.sweeper().Stats()
+		require.Equal(f, 1, stats.ClockSteps)
+		require.Equal(f, time.Hour, stats.LastClockStep)
+		_, text := f.health()
+		require.Contains(f, text, `"clock_steps": 1`)
+		require.Contains(f, text, `"last_clock_step_seconds": 3600`)
+		f.advance(10*time.Minute - time.Since(seen))
+		require.Equal(f, 2, f.pass().Deferred, "at the threshold")
+		f.wakeByDatabase("busy")
+		f.advance(1)
+		require.Equal(f, []string{"silent cancelled"}, outcomes(f.pass()))
+		f.advance(10*time.Minute + time.Microsecond)
+		require.Equal(f, []string{"busy cancelled"}, outcomes(f.pass()))
+		require.Equal(f, 1, strings.Count(f.log.String(), "the clock of the database was set"))
+		require.Contains(f, f.log.String(), `"step":3600000000000,"direction":"forward"`)
+	})
+	subtest(t, "set forward between two pages of a pass is seen, too", func(f *fixture) {
+		f.cfg.MaxCancellationsPerRun = 1000
+		f.putStalled(150)
+		f.onPage = func(*session.Page) {
+			if len(f.pages) == 1 {
+				f.setClock(time.Hour)
+			}
+		}
+		require.Equal(f, sweep.Tally{Checked: 150, Found: 150, Cancelled: 100, Deferred: 50}, f.pass().Tally)
+	})
+	subtest(t, "set back delays by no more than that, and is said", func(f *fixture) {
+		f.put("s-1", 5*time.Minute)
+		f.pass()
+		f.setClock(-time.Hour)
+		f.pass()
+		require.Equal(f, -time.Hour, f.sweeper().Stats().LastClockStep)
+		require.Contains(f, f.log.String(), `"step":-3600000000000,"direction":"back"`)
+		f.advance(time.Hour + 5*time.Minute)
+		require.Zero(f, f.pass().Found)
+		f.advance(time.Microsecond)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, 1, f.sweeper().Stats().ClockSteps)
+	})
+	subtest(t, "set back makes no silence uncertain", func(f *fixture) {
+		f.put("s-1", 5*time.Minute)
+		f.pass()
+		f.setClock(-time.Minute)
+		f.pass()
+		f.advance(6*time.Minute + time.Microsecond)
+		require.Equal(f, 1, f.pass().Cancelled)
+	})
+	subtest(t, "set forward does not end a grace", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Grace, f.cfg.StalledThreshold = 10*time.Minute, time.Minute
+		require.Equal(f, 1, f.pass().Warned)
+		f.advance(time.Minute)
+		f.setClock(time.Hour)
+		f.pass()
+		f.advance(9 * time.Minute)
+		require.Equal(f, 1, f.pass().Deferred)
+		f.advance(time.Minute)
+		require.Equal(f, 1, f.pass().Cancelled)
+	})
+	subtest(t, "a step of a few seconds is none", func(f *fixture) {
+		f.pass()
+		f.setClock(5 * time.Second)
+		f.pass()
+		require.Zero(f, f.sweeper().Stats().ClockSteps)
+	})
+}
+
+// wakeByDatabase gives a session an event, at the time that the database shows.
+func (f *fixture) wakeByDatabase(runID string) {
+	s := f.get(runID)
+	s.LastEventAt = f.Clock()
+	f.row(s)
+}
+
+func TestMaxCancellationsPerMinute(t *testing.T) {
+	for _, perRun := range []int64{0, 1, 7, 30, watchdog.NoLimit} {
+		subtest(t, fmt.Sprint("has full passes follow one another, and no minute with more: ", perRun), func(f *fixture) {
+			f.putStalled(200)
+			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun, f.cfg.MaxCancellationsPerMinute = watchdog.None, perRun, 30
+			var at []time.Time
+			f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Now()); return nil }
+			stop := f.run()
+			f.advance(8 * time.Minute)
+			stop()
+			require.Len(f, f.ended(), 200)
+			require.LessOrEqual(f, at[199].Sub(at[0]), 7*time.Minute)
+			for i := 30; i < len(at); i++ {
+				require.GreaterOrEqual(f, at[i].Sub(at[i-30]), time.Minute)
+			}
+		})
+	}
+	subtest(t, "holds for passes of Sweep", func(f *fixture) {
+		f.putStalled(50)
+		f.cfg.MaxCancellationsPerMinute = 15
+		require.Equal(f, 10, f.pass().Cancelled)
+		require.Equal(f, 5, f.pass().Cancelled)
+		require.Zero(f, f.pass().Cancelled)
+		f.advance(time.Minute)
+		require.Equal(f, 10, f.pass().Cancelled)
+	})
+	subtest(t, "waits for a minute that has room", func(f *fixture) {
+		f.putStalled(31)
+		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
+		f.cfg.MaxCancellationsPerMinute = 30
+		require.Equal(f, 30, f.pass().Cancelled)
+		f.advance(30 * time.Second)
+		stop := f.run()
+		f.advance(30*time.Second - 1)
+		require.Equal(f, 2, f.sweeper().Stats().Passes)
+		f.advance(1)
+		stop()
+		require.Len(f, f.ended(), 31)
+	})
+	subtest(t, "passes that are not full come after the interval", func(f *fixture) {
+		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 30
+		f.putStalled(5)
+		stop := f.run()
+		f.advance(5*time.Minute - 1)
+		stop()
+		require.Equal(f, 1, f.sweeper().Stats().Passes)
+	})
+}
+
+func TestAlert(t *testing.T) {
+	subtest(t, "comes once when there are more than Count cancels, and again after there were fewer", func(f *fixture) {
+		var alerts []int
+		call := func(_ context.Context, n int) { alerts = append(alerts, n) }
+		f.cfg.Alert = sweep.Alert{Count: 3, Within: time.Hour, Func: call}
+		f.putStalled(3)
+		f.pass()
+		require.Empty(f, alerts)
+		f.advance(time.Hour) // they still count
+		f.putStalled(3)
+		f.pass()
+		require.Equal(f, []int{4}, alerts)
+		f.advance(time.Hour + 1)
+		f.putStalled(3)
+		f.pass()
+		require.Equal(f, []int{4}, alerts, "the first six count no more")
+		f.putStalled(10)
+		f.pass()
+		require.Equal(f, []int{4, 4}, alerts)
+	})
+	subtest(t, "may panic", func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { panic("pager") }}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "alert of 1 cancels: it panicked with a string")
+		require.Equal(f, 2, p.Cancelled)
+	})
+}
+
+func TestOnPass(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(1)
+		var passes []sweep.Pass
+		f.cfg.OnPass = func(p sweep.Pass) { passes = append(passes, p) }
+		f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(2 * time.Second); return nil }
+		p := f.pass()
+		require.Equal(f, []sweep.Pass{p}, passes)
+		require.Equal(f, 2*time.Second, p.Duration)
+		f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.Error(f, err)
+		require.ErrorContains(f, passes[1].Err, "down")
+	})
+	subtest(t, "a pass that a stop ended is given, too, and Run waits for the callback", func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+		told := false
+		f.cfg.OnPass = func(sweep.Pass) { time.Sleep(10 * time.Second); told = true }
+		f.run()()
+		require.True(f, told)
+	})
+	subtest(t, "a callback may hang", func(f *fixture) {
+		f.putStalled(1)
+		free := make(chan struct{})
+		defer close(free)
+		f.cfg.OnPass = func(sweep.Pass) { <-free }
+		f.pass()
+		require.Contains(f, f.log.String(), `"callback":"OnPass"`)
+	})
+}
