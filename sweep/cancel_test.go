@@ -114,8 +114,7 @@ func TestResumePolicy(t *testing.T) {
 		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
 			panic("no worker")
 		}}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "resume run s-1: it panicked with a string")
+		p := f.fails("resume run s-1: it panicked with a string")
 		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
 		require.False(f, p.Cases[0].Resumed)
 	})
@@ -220,8 +219,7 @@ func TestClaim(t *testing.T) {
 			require.NoError(f, err)
 			return errors.New("connection lost")
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "claim run s-00: connection lost")
+		p := f.fails("claim run s-00: connection lost")
 		require.Equal(f, []string{"s-00 failed"}, outcomes(p))
 		require.Zero(f, calls.Load())
 		f.onClaim, f.cfg.Interval = nil, time.Second
@@ -233,11 +231,8 @@ func TestClaim(t *testing.T) {
 	subtest(t, "a canceller that cannot claim has the hook called without", func(f *fixture) {
 		f.putStalled(1)
 		calls := f.hook(nil)
-		s, err := sweep.New(f, noAppend{f}, f.cfg)
-		require.NoError(f, err)
-		p, err := s.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 1, p.Cancelled)
+		f.use(noAppend{f})
+		require.Equal(f, 1, f.pass().Cancelled)
 		require.EqualValues(f, 1, calls.Load())
 		require.Empty(f, f.claims)
 	})
@@ -331,25 +326,19 @@ func TestEndStored(t *testing.T) {
 // TestStopOnce: a session that cannot be cancelled has its agents stopped once in each silence, by whatever sweeper.
 func TestStopOnce(t *testing.T) {
 	poisoned := errors.New("poisoned")
-	other := func(f *fixture) *sweep.Sweeper {
-		s, err := sweep.New(f, f, f.cfg)
-		require.NoError(f, err)
-		return s
-	}
 	for _, stopFailed := range []error{nil, errors.New("no such agent")} {
 		subtest(t, fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(f *fixture) {
 			f.putStalled(1)
 			calls := f.hook(stopFailed)
 			f.onCancel = func(context.Context, session.Session) error { return poisoned }
 			for range 5 {
-				_, err := other(f).Sweep(f.Context()) // each remembers nothing
-				require.ErrorIs(f, err, poisoned)
+				f.made = nil // each remembers nothing
+				f.failsFor(poisoned)
 				require.EqualValues(f, 1, calls.Load())
 				f.advance(time.Hour)
 			}
-			f.onCancel = nil
-			p, err := other(f).Sweep(f.Context())
-			require.NoError(f, err)
+			f.onCancel, f.made = nil, nil
+			p := f.pass()
 			require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
 			require.EqualValues(f, 1, calls.Load())
 			require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
@@ -363,12 +352,9 @@ func TestStopOnce(t *testing.T) {
 		f.putStalled(1)
 		f.hook(errors.New("no such agent"))
 		f.onCancel = func(context.Context, session.Session) error { return poisoned }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, poisoned)
-		f.cfg.StopHook, f.onCancel = nil, nil
-		p, err := other(f).Sweep(f.Context())
-		require.NoError(f, err)
-		require.True(f, p.Cases[0].StopFailed)
+		f.failsFor(poisoned)
+		f.cfg.StopHook, f.onCancel, f.made = nil, nil, nil
+		require.True(f, f.pass().Cases[0].StopFailed)
 	})
 	subtest(t, "a sweeper that judged the session before calls no hook", func(f *fixture) {
 		f.putStalled(1)
@@ -376,8 +362,10 @@ func TestStopOnce(t *testing.T) {
 		f.onCancel = func(context.Context, session.Session) error { return poisoned }
 		f.onPage = func(*session.Page) {
 			f.onPage = nil
-			_, err := other(f).Sweep(f.Context())
-			require.ErrorIs(f, err, poisoned)
+			first := f.made
+			f.use(f)
+			f.failsFor(poisoned)
+			f.made = first
 		}
 		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
 		require.EqualValues(f, 1, calls.Load())
@@ -386,14 +374,11 @@ func TestStopOnce(t *testing.T) {
 		f.putStalled(1)
 		calls := f.hook(nil)
 		f.onCancel = func(context.Context, session.Session) error { return poisoned }
-		_, err := other(f).Sweep(f.Context())
-		require.ErrorIs(f, err, poisoned)
+		f.failsFor(poisoned)
 		f.wake("s-00")
 		f.advance(time.Hour)
-		f.onCancel = nil
-		p, err := other(f).Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 1, p.Cancelled)
+		f.onCancel, f.made = nil, nil
+		require.Equal(f, 1, f.pass().Cancelled)
 		require.EqualValues(f, 2, calls.Load())
 	})
 	subtest(t, "also if the cancel failed because the row was locked for a moment", func(f *fixture) {
@@ -401,16 +386,14 @@ func TestStopOnce(t *testing.T) {
 		calls := f.hook(nil)
 		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
 		require.Equal(f, 1, f.pass().Deferred)
-		f.onCancel = nil
-		p, err := other(f).Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 1, p.Cancelled, "the claim has ended, too")
+		f.onCancel, f.made = nil, nil
+		require.Equal(f, 1, f.pass().Cancelled, "the claim has ended, too")
 		require.EqualValues(f, 1, calls.Load())
 	})
 }
 
 func TestGrace(t *testing.T) {
-	warned := func(f *fixture) { f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None }
+	warned := func(f *fixture) { f.cfg.Grace = time.Minute }
 	subtest(t, "starts with a warning and ends with the cancel, to the nanosecond", func(f *fixture) {
 		warned(f)
 		f.put("s-1", time.Hour)
@@ -488,10 +471,8 @@ func TestGrace(t *testing.T) {
 	subtest(t, "does not start if the warning cannot be recorded", func(f *fixture) {
 		warned(f)
 		f.put("s-1", time.Hour)
-		s, err := sweep.New(f, &failingWarn{fixture: f, err: errors.New("disk full")}, f.cfg)
-		require.NoError(f, err)
-		p, err := s.Sweep(f.Context())
-		require.ErrorContains(f, err, "warn run s-1: disk full")
+		f.use(&failingWarn{fixture: f, err: errors.New("disk full")})
+		p := f.fails("warn run s-1: disk full")
 		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Failed: 1, Errors: 1}, p.Tally)
 		require.Empty(f, f.ended())
 	})
@@ -519,20 +500,17 @@ func TestGraceOneShot(t *testing.T) {
 	subtest(t, "a canceller without Warn leaves the grace to the sweeper that warned", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.cfg.Grace = time.Minute
-		s, err := sweep.New(f, appends{f, f}, f.cfg)
-		require.NoError(f, err)
+		f.use(appends{f, f})
 		var all []string
 		for range 3 {
-			p, err := s.Sweep(f.Context())
-			require.NoError(f, err)
-			all = append(all, outcomes(p)...)
+			all = append(all, outcomes(f.pass())...)
 			f.advance(30 * time.Second)
 		}
 		require.Equal(f, []string{"s-1 warned", "s-1 cancelled"}, all)
 	})
 	subtest(t, "another sweeper comes when the grace ends", func(f *fixture) {
 		f.put("s-1", time.Hour)
-		f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None
+		f.cfg.Grace = time.Minute
 		f.pass()
 		f.made = nil
 		f.advance(20 * time.Second)

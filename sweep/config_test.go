@@ -164,7 +164,6 @@ func TestWorstTime(t *testing.T) {
 		}
 	})
 	subtest(t, "a dead host of ten times the cap is swept within it, beside one that lives", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		defer f.run()()
 		defer f.newHost("live", 1).live()()
 		h := f.newHost("dead", 100)
@@ -181,7 +180,7 @@ func TestWorstTimeHolds(t *testing.T) {
 		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
 			random := rand.New(rand.NewPCG(seed, 11))
 			upTo := func(d time.Duration) time.Duration { return time.Second + time.Duration(random.Int64N(int64(d))) }
-			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.StopTimeout = watchdog.None, watchdog.None, 5*time.Second
+			f.cfg.MinAge, f.cfg.StopTimeout = watchdog.None, 5*time.Second
 			long := []time.Duration{5 * time.Second, 5 * time.Minute}[random.IntN(2)] // or a death takes longer
 			f.cfg.Interval, f.cfg.StalledThreshold = upTo(long), upTo(long)
 			f.cfg.MaxCancellationsPerRun = 1 + random.Int64N(20)

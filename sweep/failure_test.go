@@ -55,12 +55,9 @@ func TestDoubt(t *testing.T) {
 		all := f.consequences()
 		f.after = func() error { return lost }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
-		require.ErrorContains(f, err, "look up the cancel of run s-1: down")
-		require.Equal(f, 1, p.Failed)
+		require.Equal(f, 1, f.failsFor(lost).Failed)
 		f.onSession, f.after = nil, nil
-		p = f.pass()
+		p := f.pass()
 		require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
 		require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, p.Tally)
 		require.Equal(f, sweep.Tally{}, f.pass().Tally)
@@ -71,19 +68,14 @@ func TestDoubt(t *testing.T) {
 		all := f.consequences()
 		f.after = func() error { return lost }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
-		require.ErrorContains(f, err, "look up the cancel of run s-1: down")
-		require.Equal(f, 1, p.Failed)
+		require.Equal(f, 1, f.fails("look up the cancel of run s-1: down").Failed)
 		f.onSession, f.after = nil, nil
 		f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
 		f.advance(claimFor - 1)
-		_, err = f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		require.Zero(f, all.resumes, "the claim lasts")
 		f.advance(1)
-		_, err = f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		f.onStalled = nil
 		require.Zero(f, f.pass().Tally, "its run is another attempt by then")
 		require.Equal(f, consequences{0, 1}, *all)
@@ -93,8 +85,7 @@ func TestDoubt(t *testing.T) {
 		f.put("s-1", time.Hour)
 		all := f.consequences()
 		f.onCancel = func(context.Context, session.Session) error { return lost }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
+		p := f.failsFor(lost)
 		require.Equal(f, 1, p.Failed)
 		f.onCancel = nil
 		f.advance(5 * time.Minute)
@@ -108,21 +99,16 @@ func TestDoubt(t *testing.T) {
 			f.put("s-1", time.Hour)
 			all := f.consequences()
 			var commit func()
-			s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
-			require.NoError(f, err)
-			p, err := s.Sweep(f.Context())
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			require.Equal(f, 1, p.Failed)
+			f.use(&lateCanceller{f, &commit})
+			require.Equal(f, 1, f.failsFor(context.DeadlineExceeded).Failed)
 			if wait == time.Hour {
 				commit()
 			} else {
 				f.onPage = func(*session.Page) { commit(); f.onPage = nil }
 			}
 			f.advance(wait)
-			p, err = s.Sweep(f.Context())
-			require.NoError(f, err)
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
-			require.Zero(f, s.Remembered())
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+			require.Zero(f, f.sweeper().Remembered())
 			require.Equal(f, consequences{1, 1}, *all)
 		})
 	}
@@ -143,8 +129,7 @@ func TestDoubt(t *testing.T) {
 			all := f.consequences()
 			f.onCancel = func(context.Context, session.Session) error { return lost }
 			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
+			f.failsFor(lost)
 			f.onCancel, f.onSession = nil, nil
 			end(f)
 			p := f.pass()
@@ -173,19 +158,13 @@ func TestDoubt(t *testing.T) {
 	subtest(t, "a warning whose answer was lost is not written again", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
-		s, err := sweep.New(f, &lostWarning{f}, f.cfg)
-		require.NoError(f, err)
-		_, err = s.Sweep(f.Context())
-		require.ErrorIs(f, err, context.DeadlineExceeded)
+		f.use(&lostWarning{f})
+		f.failsFor(context.DeadlineExceeded)
 		require.Len(f, f.events("s-1"), 1)
 		f.advance(30 * time.Second)
-		p, err := s.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 1, p.Deferred)
+		require.Equal(f, 1, f.pass().Deferred)
 		f.advance(30 * time.Second)
-		p, err = s.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 		require.Len(f, f.events("s-1"), 3)
 	})
 }
@@ -234,8 +213,7 @@ func TestStartOfLateAnswer(t *testing.T) {
 		f.put("s-1", time.Hour)
 		f.after = func() error { return errors.New("connection lost") }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "down")
+		f.fails("down")
 		f.onSession, f.after = nil, nil
 		f.advance(5 * time.Minute)
 		other, err := sweep.New(f, f, f.cfg)
@@ -265,8 +243,7 @@ func TestLookUpIsBounded(t *testing.T) {
 			return lost
 		}
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		first, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
+		first := f.failsFor(lost)
 		require.Equal(f, 10, first.Cancelled)
 		require.Equal(f, 20, first.Failed, "these are in doubt")
 		f.after = nil
@@ -291,7 +268,7 @@ func TestPoisonedSession(t *testing.T) {
 		names := f.putStalled(31)
 		var tries []time.Duration
 		began := time.Now()
-		f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Hour
+		f.cfg.Interval = time.Hour
 		f.onCancel = func(_ context.Context, s session.Session) error {
 			if s.RunID != "s-00" {
 				return nil
@@ -313,8 +290,7 @@ func TestPoisonedSession(t *testing.T) {
 		f.put("s-1", time.Hour)
 		f.cfg.Interval = 24 * time.Hour
 		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "poisoned")
+		f.fails("poisoned")
 		f.wake("s-1")
 		f.onCancel = nil
 		f.advance(11 * time.Minute)
@@ -332,8 +308,7 @@ func TestPoisonedSession(t *testing.T) {
 		f.advance(time.Minute)
 		stalls()
 		defer h.live()()
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "poisoned")
+		f.fails("poisoned")
 		f.onCancel = nil
 		stalls()
 		require.Equal(f, []string{"live-000 cancelled"}, outcomes(f.pass()))
@@ -341,8 +316,7 @@ func TestPoisonedSession(t *testing.T) {
 	subtest(t, "is forgotten when it has ended, and when it is cancelled at last", func(f *fixture) {
 		f.putStalled(2)
 		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		require.Equal(f, 2, f.sweeper().Remembered())
 		f.finish("s-00")
 		f.onCancel = nil
@@ -361,8 +335,7 @@ func TestPoisonedSession(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		f.finish("s-00")
 		f.pass()
 		require.Equal(f, 1, f.sweeper().Remembered())
@@ -373,7 +346,6 @@ func TestPoisonedSession(t *testing.T) {
 	subtest(t, "behind 1,500 that fail at once, one is cancelled in the first pass", func(f *fixture) {
 		f.poison(1500)
 		f.put("good", 20*time.Minute)
-		f.cfg.StartupDelay = watchdog.None
 		stop := f.run()
 		require.Equal(f, []string{"good"}, f.ended())
 		require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
@@ -391,7 +363,6 @@ func TestPoisonedSession(t *testing.T) {
 			return poisoned(ctx, s)
 		}
 		f.put("good", 20*time.Minute)
-		f.cfg.StartupDelay = watchdog.None
 		stop := f.run()
 		f.advance(40 * time.Second)
 		require.ErrorContains(f, f.sweeper().Stats().Last.Err, "1000 sessions in a row failed, the last: cancel run s-999")
@@ -417,7 +388,6 @@ func TestPoisonedSession(t *testing.T) {
 				return nil
 			}
 			f.put("good", 20*time.Minute)
-			f.cfg.StartupDelay = watchdog.None
 			stop := f.run()
 			f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
 			f.advance(5 * time.Minute)
@@ -435,7 +405,6 @@ func TestPoisonedSession(t *testing.T) {
 		})
 	subtest(t, "of many the pauses do not grow while nothing works", func(f *fixture) {
 		names := f.putStalled(12)
-		f.cfg.StartupDelay = watchdog.None
 		var writable atomic.Bool
 		f.onCancel = func(context.Context, session.Session) error {
 			if !writable.Load() {

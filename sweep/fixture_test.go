@@ -59,6 +59,7 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{T: t, Memory: &session.Memory{}, log: &buffer{}}
 		f.Clock = func() time.Time { return time.Now().Add(time.Duration(f.clockSet.Load())) }
+		f.cfg.StartupDelay = watchdog.None
 		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		test(f)
 	})
@@ -192,9 +193,7 @@ func (f *fixture) finish(runID string) {
 
 func (f *fixture) sweeper() *sweep.Sweeper {
 	if f.made == nil {
-		s, err := sweep.New(f, f, f.cfg)
-		require.NoError(f, err)
-		f.made = s
+		f.use(f)
 	}
 	return f.made
 }
@@ -205,6 +204,30 @@ func (f *fixture) pass() sweep.Pass {
 	p, err := f.sweeper().Sweep(f.Context())
 	require.NoError(f, err)
 	return p
+}
+
+// fails has a pass in which something goes wrong.
+func (f *fixture) fails(says string) sweep.Pass {
+	f.Helper()
+	p, err := f.sweeper().Sweep(f.Context())
+	require.ErrorContains(f, err, says)
+	return p
+}
+
+// failsFor is fails with an error that the pass wraps.
+func (f *fixture) failsFor(cause error) sweep.Pass {
+	f.Helper()
+	p, err := f.sweeper().Sweep(f.Context())
+	require.ErrorIs(f, err, cause)
+	return p
+}
+
+// use has another sweeper pass from now on.
+func (f *fixture) use(canceller sweep.Canceller) {
+	f.Helper()
+	s, err := sweep.New(f, canceller, f.cfg)
+	require.NoError(f, err)
+	f.made = s
 }
 
 // run starts the sweeper. The returned func stops it and waits for it.

@@ -83,7 +83,7 @@ func TestKeeperCutOff(t *testing.T) {
 				f.advance(time.Minute)
 				f.pass()
 			} else {
-				f.cfg.Interval, f.cfg.StartupDelay = 5*time.Second, watchdog.None
+				f.cfg.Interval = 5 * time.Second
 				stopSweeper := f.run()
 				f.advance(time.Minute)
 				store.cut(c.cut)
@@ -166,7 +166,7 @@ func TestOwnLimits(t *testing.T) {
 			})
 			require.NoError(f, err)
 			f.cfg.StalledThreshold, f.cfg.MinAge = 5*time.Second, watchdog.None
-			f.cfg.Interval, f.cfg.StartupDelay = time.Second, watchdog.None
+			f.cfg.Interval = time.Second
 			stopSweeper := f.run()
 			f.advance(time.Second)
 			last := time.Now()

@@ -76,11 +76,8 @@ func TestLost(t *testing.T) {
 		require.Equal(f, sweep.Tally{LeasesExpired: 1}, f.pass().Tally, "they are not stalled yet")
 		dead.renew()
 		f.advance(10 * time.Minute)
-		next, err := sweep.New(f, f, f.cfg)
-		require.NoError(f, err)
-		p, err := next.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 100, p.Lost)
+		f.made = nil
+		require.Equal(f, 100, f.pass().Lost)
 	})
 	subtest(t, "unless a process claims them back", func(f *fixture) {
 		f.newHost("dead", 100)
@@ -163,8 +160,7 @@ func TestLost(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, poisoned)
+		p := f.failsFor(poisoned)
 		require.Equal(f, 209, p.Cancelled)
 		require.Equal(f, 1, p.Failed)
 		require.LessOrEqual(f, alone, 10)
@@ -172,7 +168,6 @@ func TestLost(t *testing.T) {
 		require.Equal(f, 1, f.sweeper().Remembered())
 	})
 	subtest(t, "a database that is locked ends the pass, which comes again soon", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		b := f.inBatches()
 		defer f.dieBeside(300, 1)()
 		free := time.Now().Add(40 * time.Second)
@@ -248,16 +243,6 @@ func (f *fixture) requireEnd(runID string, reason watchdog.StopReason) (p endPay
 	return p
 }
 
-// sweeps has a pass of another sweeper.
-func (f *fixture) sweeps(canceller sweep.Canceller) sweep.Pass {
-	f.Helper()
-	s, err := sweep.New(f, canceller, f.cfg)
-	require.NoError(f, err)
-	p, err := s.Sweep(f.Context())
-	require.NoError(f, err)
-	return p
-}
-
 // dies begins a host with runs, dead-000 and so on, that signal for a minute and then die with it, and has a pass that
 // finds it dead. The runs are stalled after it.
 func (f *fixture) dies(runs int) (renewedAt time.Time) {
@@ -314,7 +299,8 @@ func TestHostLost(t *testing.T) {
 			require.NoError(f, err)
 			require.Empty(f, leases, "nothing but the row remembers it")
 			for range 2 {
-				f.sweeps(canceller)
+				f.use(canceller)
+				f.pass()
 				f.advance(time.Minute)
 			}
 			for _, runID := range []string{"dead-000", "dead-001", "dead-002"} {
@@ -327,12 +313,12 @@ func TestHostLost(t *testing.T) {
 		calls := f.hook(nil)
 		f.onCancel = func(context.Context, session.Session) error { return errors.New("killed") }
 		f.made = nil
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "killed")
+		f.fails("killed")
 		require.Len(f, f.claims, 2, "and it noted that it has stopped the agents")
 		f.onCancel = nil
 		f.advance(time.Minute)
-		require.Equal(f, 1, f.sweeps(f).Cancelled)
+		f.made = nil
+		require.Equal(f, 1, f.pass().Cancelled)
 		require.EqualValues(f, 1, calls.Load())
 		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
@@ -357,8 +343,7 @@ func TestHostLost(t *testing.T) {
 			}
 			return 0, nil
 		}
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "down")
+		f.fails("down")
 		f.Locked, f.onExpire = nil, nil
 		require.Equal(f, 1, f.pass().Cancelled)
 		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
@@ -414,8 +399,7 @@ func TestHostLostInDoubt(t *testing.T) {
 		f.dies(1)
 		f.after = func() error { return lost }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
+		f.failsFor(lost)
 		f.onSession, f.after = nil, nil
 		require.Equal(f, sweep.Tally{Cancelled: 1}, f.pass().Tally)
 		f.requireEnd("dead-000", watchdog.SessionHostLost)
@@ -596,7 +580,6 @@ func testFleetOfOthers(t *testing.T) {
 // TestProcessesThatEnd: processes that end their leases soon after they began them are none that died.
 func TestProcessesThatEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.onObserve = func(context.Context, []string) error { time.Sleep(time.Millisecond); return nil } // fake
 		for i := range 4 {
 			defer f.newHost(fmt.Sprint("live-", i), 1).live()()

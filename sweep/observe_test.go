@@ -93,7 +93,7 @@ func TestObserve(t *testing.T) {
 	})
 	subtest(t, "a lease with a longer promise than a keeper may give holds up no pass, and is found dead all the same",
 		func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
+			f.cfg.MinAge = watchdog.None
 			f.newHost("dead", 1)
 			f.onLeases = func(all []session.Lease) {
 				for i := range all {
@@ -131,7 +131,7 @@ func TestObserve(t *testing.T) {
 			for _, interval := range []time.Duration{time.Second, 2 * time.Second, time.Minute, 5 * time.Minute} {
 				inBubble(t, func(f *fixture) {
 					other := f.newHostOf("slow", 1, session.LongestPromise)
-					f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
+					f.cfg.MinAge, f.cfg.Interval = watchdog.None, interval
 					f.cfg.StalledThreshold, f.cfg.MaxCancellationsPerRun = time.Second, watchdog.NoLimit
 					dying := f.newHostOf("dying", 20, time.Second)
 					dies := dying.live()
@@ -153,7 +153,7 @@ func TestObserve(t *testing.T) {
 	})
 	for _, interval := range []time.Duration{time.Second, 7 * time.Minute, time.Hour} {
 		subtest(t, fmt.Sprint("a process is found dead after three long promises, over many passes: ", interval), func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
+			f.cfg.MinAge, f.cfg.Interval = watchdog.None, interval
 			f.newHostOf("slow", 0, session.LongestPromise)
 			began := time.Now()
 			defer f.run()()
@@ -210,7 +210,7 @@ func TestObserve(t *testing.T) {
 		require.Equal(f, "dead", f.leaseOf("dead-000"))
 	})
 	subtest(t, "a pass that observes is not overdue", func(f *fixture) {
-		f.cfg.Interval, f.cfg.StartupDelay = time.Second, -1
+		f.cfg.Interval = time.Second
 		f.newHost("dead", 1)
 		stop := f.run()
 		f.advance(25 * time.Second)
@@ -277,8 +277,7 @@ func TestObserveUncertain(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, down)
+		p := f.failsFor(down)
 		require.NoError(f, p.Err)
 		f.advance(time.Second)
 		p = f.pass()
@@ -288,8 +287,7 @@ func TestObserveUncertain(t *testing.T) {
 	subtest(t, "leases that cannot be listed fail the pass, which cancels what it finds", func(f *fixture) {
 		f.putStalled(2)
 		f.onObserve = func(context.Context, []string) error { return down }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, down)
+		p := f.failsFor(down)
 		require.ErrorContains(f, p.Err, "list the leases: ")
 		require.Equal(f, 2, p.Cancelled)
 		require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
@@ -409,14 +407,14 @@ func TestDryRunWritesNothing(t *testing.T) {
 
 // atOnce has sessions cancelled as soon as they are certain to be stalled.
 func (f *fixture) atOnce() {
-	f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
+	f.cfg.MinAge = watchdog.None
 	f.cfg.StalledThreshold, f.cfg.MaxCancellationsPerRun = time.Second, watchdog.NoLimit
 }
 
 // TestStream: what is certain is cancelled at once, whatever else is not.
 func TestStream(t *testing.T) {
 	subtest(t, "a live run that goes silent is found at its interval while a lease is never decided", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Minute
+		f.cfg.Interval = time.Minute
 		f.newHostOf("locked", 1, session.LongestPromise)
 		live := f.newHost("live", 1)
 		defer live.live()()
@@ -466,7 +464,6 @@ func TestStream(t *testing.T) {
 		require.Len(f, f.ended(), 20)
 	})
 	subtest(t, "a hook that hangs delays neither the looks nor what else has died", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.put("silent", time.Hour)
 		f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(29 * time.Second); return nil } // fake
 		f.newHostOf("dead", 1, time.Second)
@@ -482,7 +479,6 @@ func TestStream(t *testing.T) {
 // TestLiveLeasesAreRead protects the database: a sweeper writes nothing while all processes live.
 func TestLiveLeasesAreRead(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		for i := range 5 {
 			defer f.newHost(fmt.Sprint("live-", i), 1).live()()
 			f.advance(time.Second)
@@ -503,7 +499,6 @@ func TestPassOfDeath(t *testing.T) {
 	subtest(t, "is a pass as any other, and the next one stays where it is", func(f *fixture) {
 		var passes []int
 		f.cfg.OnPass = func(p sweep.Pass) { passes = append(passes, p.LeasesExpired) }
-		f.cfg.StartupDelay = watchdog.None
 		dies := f.newHost("dying", 1).live()
 		began := time.Now()
 		stop := f.run()
@@ -530,7 +525,7 @@ func TestPassOfDeath(t *testing.T) {
 		require.Zero(f, f.sweeper().Stats().LeasesExpired, "the other has counted it")
 	})
 	subtest(t, "shares the cap with the pass before it, however many die", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, 5
+		f.cfg.MaxCancellationsPerRun = 5
 		f.putStalled(30)
 		for i := range 6 {
 			f.newHostOf(fmt.Sprint("dead-", i), 3, time.Duration(i+1)*2*time.Second)
@@ -549,7 +544,7 @@ func TestPassOfDeath(t *testing.T) {
 	subtest(t, "leaves the starts that are due to the next one", func(f *fixture) {
 		var starts atomic.Int32
 		start := func(context.Context, session.Session) error { starts.Add(1); return errors.New("no worker") }
-		f.cfg.StartupDelay, f.cfg.Resume = watchdog.None, sweep.ResumePolicy{Max: 1, Start: start}
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: start}
 		f.put("s-1", time.Hour)
 		dies := f.newHost("dying", 1).live()
 		defer f.run()()
@@ -562,7 +557,7 @@ func TestPassOfDeath(t *testing.T) {
 		require.EqualValues(f, 2, starts.Load())
 	})
 	subtest(t, "keeps no other from its turn, however many die", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.Interval, f.cfg.MaxCancellationsPerRun = watchdog.None, time.Minute, 5
+		f.cfg.Interval, f.cfg.MaxCancellationsPerRun = time.Minute, 5
 		f.putStalled(30)
 		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil } // fake
 		stop := f.run()
@@ -577,7 +572,6 @@ func TestPassOfDeath(t *testing.T) {
 		f.advance(3 * time.Second) // for the call that was left behind
 	})
 	subtest(t, "that fails is tried again soon", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.newHost("dead", 1)
 		f.advance(11 * time.Minute)
 		f.onStalled = func(context.Context, session.Query) error {
@@ -614,7 +608,6 @@ func TestPassOfDeath(t *testing.T) {
 // TestOutageBesidePasses: leases that cannot be read or looked at are found again, and expire nobody.
 func TestOutageBesidePasses(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		var down atomic.Bool
 		var calls atomic.Int32
 		f.onObserve = func(context.Context, []string) error {

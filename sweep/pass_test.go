@@ -91,8 +91,7 @@ func TestPass(t *testing.T) {
 		f.putStalled(3)
 		f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(11 * time.Second); return nil }
 		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		p := f.fails("")
 		require.Equal(f, sweep.Tally{Checked: 3, Found: 3, Failed: 3, Errors: 3}, p.Tally)
 	})
 	subtest(t, "cancels at most ten though the finder returns more than it was asked for", func(f *fixture) {
@@ -113,8 +112,7 @@ func TestPass(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "cancel run s-06: constraint violated")
+		p := f.fails("cancel run s-06: constraint violated")
 		require.NoError(f, p.Err)
 		require.Equal(f, 5, p.Cancelled)
 		require.Equal(f, 7, p.Failed)
@@ -273,15 +271,12 @@ func TestUnreadable(t *testing.T) {
 	subtest(t, "a page without its time", func(f *fixture) {
 		f.putStalled(3)
 		f.onPage = func(page *session.Page) { page.Now = time.Time{} }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "what time it is")
-		require.ErrorIs(f, err, p.Err)
+		require.ErrorContains(f, f.fails("what time it is").Err, "what time it is")
 		require.Empty(f, f.ended())
 	})
 	subtest(t, "a page that comes twice", func(f *fixture) {
 		f.onPage = func(page *session.Page) { page.Next = "1 here" }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, `the page after "1 here" twice`)
+		f.fails(`the page after "1 here" twice`)
 	})
 	subtest(t, "of many errors all are counted, and the first hundred kept", func(f *fixture) {
 		f.onPage = func(page *session.Page) {
@@ -289,8 +284,7 @@ func TestUnreadable(t *testing.T) {
 				page.Unreadable = append(page.Unreadable, fmt.Errorf("%w: run %d", session.ErrUnreadable, i))
 			}
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		p := f.fails("")
 		require.Equal(f, 150, p.Errors)
 		require.Len(f, p.Errs, 100)
 	})
@@ -387,7 +381,7 @@ func TestMaxCancellationsPerMinute(t *testing.T) {
 	for _, perRun := range []int64{0, 1, 7, 30, watchdog.NoLimit} {
 		subtest(t, fmt.Sprint("has full passes follow one another, and no minute with more: ", perRun), func(f *fixture) {
 			f.putStalled(200)
-			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun, f.cfg.MaxCancellationsPerMinute = watchdog.None, perRun, 30
+			f.cfg.MaxCancellationsPerRun, f.cfg.MaxCancellationsPerMinute = perRun, 30
 			var at []time.Time
 			f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Now()); return nil }
 			stop := f.run()
@@ -411,7 +405,7 @@ func TestMaxCancellationsPerMinute(t *testing.T) {
 	})
 	subtest(t, "waits for a minute that has room", func(f *fixture) {
 		f.putStalled(31)
-		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
+		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
 		f.cfg.MaxCancellationsPerMinute = 30
 		require.Equal(f, 30, f.pass().Cancelled)
 		f.advance(30 * time.Second)
@@ -423,7 +417,7 @@ func TestMaxCancellationsPerMinute(t *testing.T) {
 		require.Len(f, f.ended(), 31)
 	})
 	subtest(t, "passes that are not full come after the interval", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 30
+		f.cfg.MaxCancellationsPerMinute = 30
 		f.putStalled(5)
 		stop := f.run()
 		f.advance(5*time.Minute - 1)
@@ -455,8 +449,7 @@ func TestAlert(t *testing.T) {
 	subtest(t, "may panic", func(f *fixture) {
 		f.putStalled(2)
 		f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { panic("pager") }}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "alert of 1 cancels: it panicked with a string")
+		p := f.fails("alert of 1 cancels: it panicked with a string")
 		require.Equal(f, 2, p.Cancelled)
 	})
 }
@@ -471,12 +464,10 @@ func TestOnPass(t *testing.T) {
 		require.Equal(f, []sweep.Pass{p}, passes)
 		require.Equal(f, 2*time.Second, p.Duration)
 		f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		require.ErrorContains(f, passes[1].Err, "down")
 	})
 	subtest(t, "a pass that a stop ended is given, too, and Run waits for the callback", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 		told := false
 		f.cfg.OnPass = func(sweep.Pass) { time.Sleep(10 * time.Second); told = true }

@@ -32,6 +32,7 @@ func (f *fixture) pageTimes(began time.Time) (all []time.Duration) {
 
 func TestRun(t *testing.T) {
 	subtest(t, "has its first pass after the startup delay and then one every interval", func(f *fixture) {
+		f.cfg.StartupDelay = 0
 		began := time.Now()
 		stop := f.run()
 		require.Equal(f, began.Add(30*time.Second), f.sweeper().Stats().Next)
@@ -43,7 +44,7 @@ func TestRun(t *testing.T) {
 		require.Equal(f, 3, f.sweeper().Stats().Passes)
 	})
 	subtest(t, "puts off the next pass when one takes longer than the interval", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.Interval, f.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
+		f.cfg.Interval, f.cfg.RecordTimeout = time.Minute, time.Hour
 		f.onStalled = func(context.Context, session.Query) error { time.Sleep(7 * time.Minute); return nil }
 		began := time.Now()
 		stop := f.run()
@@ -73,10 +74,9 @@ func TestRun(t *testing.T) {
 	subtest(t, "logs what went wrong about a session, and nothing that Sweep returns", func(f *fixture) {
 		f.putStalled(1)
 		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		require.NotContains(f, f.log.String(), "poisoned")
-		f.cfg.StartupDelay, f.made = watchdog.None, nil
+		f.made = nil
 		f.run()()
 		require.Contains(f, f.log.String(), "cancel run s-00: poisoned")
 	})
@@ -85,7 +85,6 @@ func TestRun(t *testing.T) {
 func TestRunStop(t *testing.T) {
 	subtest(t, "finishes the session in hand and starts no other", func(f *fixture) {
 		f.putStalled(5)
-		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(ctx context.Context, _ session.Session) error {
 			time.Sleep(10 * time.Second) // fake time
 			return ctx.Err()
@@ -107,7 +106,6 @@ func TestRunStop(t *testing.T) {
 	subtest(t, "takes a bounded time though neither the hook nor the database returns", func(f *fixture) {
 		f.putStalled(5)
 		free := make(chan struct{})
-		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(context.Context, session.Session) error { <-free; return nil }
 		f.onCancel = func(context.Context, session.Session) error { <-free; return errors.New("late") }
 		stop := f.run()
@@ -119,7 +117,6 @@ func TestRunStop(t *testing.T) {
 		require.Empty(f, f.ended())
 	})
 	subtest(t, "does not wait for a page", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 		stop := f.run()
 		began := time.Now()
@@ -130,6 +127,7 @@ func TestRunStop(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	subtest(t, "has a pass at once while Run waits, whose next pass stays where it is", func(f *fixture) {
+		f.cfg.StartupDelay = 0
 		began := time.Now()
 		stop := f.run()
 		f.advance(time.Second)
@@ -139,7 +137,6 @@ func TestSweep(t *testing.T) {
 		require.Equal(f, []time.Duration{time.Second, 30 * time.Second}, f.pageTimes(began))
 	})
 	subtest(t, "waits for the pass under way, until its context ends", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil }
 		began := time.Now()
 		stop := f.run()
@@ -174,7 +171,7 @@ func TestDatabaseFails(t *testing.T) {
 			f.putStalled(3)
 			var down atomic.Bool
 			down.Store(true)
-			f.cfg.StartupDelay, f.cfg.RecordTimeout = watchdog.None, time.Millisecond
+			f.cfg.RecordTimeout = time.Millisecond
 			f.onStalled = func(ctx context.Context, _ session.Query) error {
 				if down.Load() {
 					return failing(ctx)
@@ -199,7 +196,6 @@ func TestDatabaseFails(t *testing.T) {
 	}
 	subtest(t, "is back a second later: the next pass comes after the interval", func(f *fixture) {
 		var once sync.Once
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(context.Context, session.Query) (err error) {
 			once.Do(func() { err = errors.New("fails over") })
 			return err
@@ -238,8 +234,7 @@ func TestDatabaseFails(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "ask for stalled sessions: connection lost")
+		p := f.fails("ask for stalled sessions: connection lost")
 		require.Equal(f, 100, p.Cancelled)
 		require.Equal(f, 1, p.Errors)
 		f.onStalled = nil
@@ -282,11 +277,14 @@ func TestHealth(t *testing.T) {
 			f.cfg.Disabled = true
 			f.Cleanup(f.run())
 		}},
-		"waiting": {http.StatusOK, func(f *fixture) { f.Cleanup(f.run()) }},
+		"waiting": {http.StatusOK, func(f *fixture) {
+			f.cfg.StartupDelay = 0
+			f.Cleanup(f.run())
+		}},
 		"healthy": {http.StatusOK, func(f *fixture) {
 			f.putStalled(12)
 			start := func(context.Context, session.Session) error { return nil }
-			f.cfg.StartupDelay, f.cfg.Resume = watchdog.None, sweep.ResumePolicy{Max: 1, Start: start}
+			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: start}
 			f.cfg.StopHook = func(_ context.Context, s session.Session) error {
 				time.Sleep(1500 * time.Microsecond) // fake time
 				if s.RunID == "s-03" {
@@ -305,16 +303,14 @@ func TestHealth(t *testing.T) {
 		}},
 		"failing": {http.StatusServiceUnavailable, func(f *fixture) {
 			f.onStalled = func(context.Context, session.Query) error { return errors.New("password=canary refused") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.Error(f, err)
+			f.fails("")
 		}},
 		"failing_slowly": {http.StatusServiceUnavailable, func(f *fixture) {
 			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.Error(f, err)
+			f.fails("")
 		}},
 		"overdue": {http.StatusServiceUnavailable, func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.RecordTimeout = watchdog.None, time.Hour
+			f.cfg.RecordTimeout = time.Hour
 			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			f.Cleanup(f.run())
 			f.advance(5 * time.Minute)
@@ -323,7 +319,6 @@ func TestHealth(t *testing.T) {
 			f.advance(1)
 		}},
 		"stopped": {http.StatusOK, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
 			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			f.run()()
 			f.advance(time.Hour)
@@ -360,7 +355,7 @@ func TestHealth(t *testing.T) {
 func TestLog(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.putStalled(2)
-		f.cfg.StartupDelay, f.cfg.Grace = watchdog.None, time.Minute
+		f.cfg.Grace = time.Minute
 		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
 			if s.RunID == "s-01" {
 				f.wake(s.RunID)
@@ -395,7 +390,6 @@ func TestLogStart(t *testing.T) {
 func TestStatsDuringPass(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.putStalled(3)
-		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(context.Context, session.Session) error {
 			require.True(f, f.sweeper().Stats().Passing)
 			_, text := f.health()
