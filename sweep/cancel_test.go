@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,15 +19,6 @@ import (
 )
 
 func TestStopHook(t *testing.T) {
-	subtest(t, "comes before the cancel, with the session as it was judged", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-			require.Equal(f, session.Active, f.status(s.RunID))
-			require.Equal(f, "there", s.Host)
-			return nil
-		}
-		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
-	})
 	for name, c := range map[string]struct {
 		hook func(ctx context.Context) error
 		says string
@@ -109,46 +98,6 @@ func TestResumePolicy(t *testing.T) {
 		require.Equal(f, 2, row.Resumes)
 		require.Equal(f, 2, f.sweeper().Stats().Resumed)
 	})
-	subtest(t, "a start that panics has failed", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
-			panic("no worker")
-		}}
-		p := f.fails("resume run s-1: it panicked with a string")
-		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
-		require.False(f, p.Cases[0].Resumed)
-	})
-	subtest(t, "a spared session is not resumed", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		f.onCancel = func(context.Context, session.Session) error {
-			_, err := f.End(f.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
-			return err
-		}
-		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
-			f.Error("resumed")
-			return nil
-		}}
-		require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
-	})
-}
-
-// TestLocked checks that a session whose row another transaction has locked is neither cancelled nor a failure.
-func TestLocked(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.putStalled(12)
-		f.cfg.MaxCancellationsPerRun = 1
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if s.RunID != "s-11" {
-				return fmt.Errorf("cancel: %w", session.ErrLocked)
-			}
-			return nil
-		}
-		p := f.pass()
-		require.NoError(f, p.Err, "ten failures in a row would end the pass")
-		require.Equal(f, sweep.Tally{Checked: 12, Found: 12, Cancelled: 1, Deferred: 11}, p.Tally)
-		f.onCancel = nil
-		require.Equal(f, []string{"s-00 cancelled"}, outcomes(f.pass()), "at the next pass it is tried again")
-	})
 }
 
 // hook has the stop hook count its calls, and fail as told.
@@ -176,11 +125,6 @@ func TestClaim(t *testing.T) {
 		require.Equal(f, stop.EventID(), f.claims[0].EndID)
 		row := f.get("s-00")
 		require.Equal(f, f.claims[0].By, row.Claim)
-	})
-	subtest(t, "is not made without a hook", func(f *fixture) {
-		f.putStalled(1)
-		require.Equal(f, 1, f.pass().Cancelled)
-		require.Empty(f, f.claims)
 	})
 	subtest(t, "of another sweeper defers the session until it ends", func(f *fixture) {
 		f.putStalled(1)
@@ -236,41 +180,6 @@ func TestClaim(t *testing.T) {
 		require.EqualValues(f, 1, calls.Load())
 		require.Empty(f, f.claims)
 	})
-}
-
-// TestClaimRace has two sweepers on two hosts find one session at once.
-func TestClaimRace(t *testing.T) {
-	for round := range 200 {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			var hooks, cancelled atomic.Int32
-			var racing sync.WaitGroup
-			for i := range 2 {
-				cfg := f.cfg
-				cfg.StopHook = func(context.Context, session.Session) error {
-					hooks.Add(1)
-					time.Sleep(time.Duration(1+(round+i)%3) * time.Second)
-					return nil
-				}
-				s, err := sweep.New(f, f, cfg)
-				require.NoError(f, err)
-				racing.Go(func() {
-					for range 3 {
-						p, err := s.Sweep(context.Background())
-						if err != nil {
-							f.Error(err)
-						}
-						cancelled.Add(int32(p.Cancelled))
-						time.Sleep(time.Second)
-					}
-				})
-			}
-			racing.Wait()
-			synctest.Wait()
-			require.EqualValues(f, 1, hooks.Load())
-			require.EqualValues(f, 1, cancelled.Load())
-		})
-	}
 }
 
 // storedEnd stores the end that the run's own process wrote before it died.
@@ -355,40 +264,6 @@ func TestStopOnce(t *testing.T) {
 		f.failsFor(poisoned)
 		f.cfg.StopHook, f.onCancel, f.made = nil, nil, nil
 		require.True(f, f.pass().Cases[0].StopFailed)
-	})
-	subtest(t, "a sweeper that judged the session before calls no hook", func(f *fixture) {
-		f.putStalled(1)
-		calls := f.hook(nil)
-		f.onCancel = func(context.Context, session.Session) error { return poisoned }
-		f.onPage = func(*session.Page) {
-			f.onPage = nil
-			first := f.made
-			f.use(f)
-			f.failsFor(poisoned)
-			f.made = first
-		}
-		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
-		require.EqualValues(f, 1, calls.Load())
-	})
-	subtest(t, "a session that woke up and stalled again has its agents stopped again", func(f *fixture) {
-		f.putStalled(1)
-		calls := f.hook(nil)
-		f.onCancel = func(context.Context, session.Session) error { return poisoned }
-		f.failsFor(poisoned)
-		f.wake("s-00")
-		f.advance(time.Hour)
-		f.onCancel, f.made = nil, nil
-		require.Equal(f, 1, f.pass().Cancelled)
-		require.EqualValues(f, 2, calls.Load())
-	})
-	subtest(t, "also if the cancel failed because the row was locked for a moment", func(f *fixture) {
-		f.putStalled(1)
-		calls := f.hook(nil)
-		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
-		require.Equal(f, 1, f.pass().Deferred)
-		f.onCancel, f.made = nil, nil
-		require.Equal(f, 1, f.pass().Cancelled, "the claim has ended, too")
-		require.EqualValues(f, 1, calls.Load())
 	})
 }
 

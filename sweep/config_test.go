@@ -22,24 +22,6 @@ func TestConfigDefaults(t *testing.T) {
 		StartupDelay: 30 * time.Second, MaxCancellationsPerRun: 10, StopTimeout: 30 * time.Second,
 		RecordTimeout: 5 * time.Second,
 	}, sweep.Config{}.WithDefaults())
-	t.Run("a setting stays as it is", func(t *testing.T) {
-		set := sweep.Config{
-			Disabled: true, Interval: 1, StalledThreshold: 2, MinAge: watchdog.None, StartupDelay: watchdog.None,
-			MaxCancellationsPerRun: watchdog.NoLimit, Grace: 3, StopTimeout: 4, RecordTimeout: 5, DryRun: true,
-		}
-		require.Equal(t, set, set.WithDefaults())
-	})
-	t.Run("New fills in the defaults before it checks the config", func(t *testing.T) {
-		for _, part := range []sweep.Config{
-			{}, {Interval: time.Minute}, {StalledThreshold: time.Nanosecond}, {StalledThreshold: watchdog.NoLimit},
-			{MinAge: watchdog.None}, {StartupDelay: watchdog.None}, {MaxCancellationsPerRun: 1},
-			{MaxCancellationsPerRun: watchdog.NoLimit}, {Grace: time.Second}, {StopTimeout: 1}, {RecordTimeout: 1},
-			{DryRun: true},
-		} {
-			_, err := sweep.New(&session.Memory{}, &session.Memory{}, part)
-			require.NoError(t, err)
-		}
-	})
 }
 
 // noAppend is a canceller that cannot warn.

@@ -81,17 +81,6 @@ func TestDoubt(t *testing.T) {
 		require.Equal(f, consequences{0, 1}, *all)
 		require.Zero(f, f.sweeper().Remembered())
 	})
-	subtest(t, "one that was not committed is tried again", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		all := f.consequences()
-		f.onCancel = func(context.Context, session.Session) error { return lost }
-		p := f.failsFor(lost)
-		require.Equal(f, 1, p.Failed)
-		f.onCancel = nil
-		f.advance(5 * time.Minute)
-		require.Equal(f, 1, f.pass().Cancelled)
-		require.Equal(f, consequences{1, 1}, *all)
-	})
 	for name, wait := range map[string]time.Duration{
 		"and the next pass does not find it": time.Hour, "right before the next try": 150 * time.Second,
 	} {
@@ -138,12 +127,6 @@ func TestDoubt(t *testing.T) {
 			require.Zero(f, f.sweeper().Remembered())
 		})
 	}
-	subtest(t, "one that was not committed, and finished under the claim, is spared", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		f.hook(nil)
-		f.onCancel = func(context.Context, session.Session) error { f.finish("s-1"); return lost }
-		require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
-	})
 	subtest(t, "without a method to look it up it is judged as usual", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.after = func() error { return lost }

@@ -52,10 +52,6 @@ func TestLost(t *testing.T) {
 		_, page := f.health()
 		require.Contains(f, page, `"lost": 400`)
 	})
-	subtest(t, "and also one by one, where the canceller can do no more", func(f *fixture) {
-		defer f.dieBeside(200, 1)()
-		require.Equal(f, 200, f.pass().Cancelled)
-	})
 	subtest(t, "those that only look stalled are still as many as the cap, before and behind them", func(f *fixture) {
 		f.putStalled(30)
 		f.inBatches()
@@ -285,29 +281,6 @@ func TestHostLost(t *testing.T) {
 			f.requireEnd("dead-000", watchdog.SessionHostLost)
 		})
 	}
-	for name, set := range map[string]func(f *fixture) sweep.Canceller{
-		"one by one":        func(f *fixture) sweep.Canceller { return f },
-		"together":          func(f *fixture) sweep.Canceller { return f.inBatches() },
-		"after its grace":   func(f *fixture) sweep.Canceller { f.cfg.Grace = time.Minute; return f },
-		"after a stop hook": func(f *fixture) sweep.Canceller { f.hook(nil); return f },
-	} {
-		subtest(t, "another sweeper says so much later, "+name, func(f *fixture) {
-			canceller := set(f)
-			f.dies(3)
-			f.advance(24 * time.Hour)
-			leases, err := f.ObserveLeases(f.Context(), nil)
-			require.NoError(f, err)
-			require.Empty(f, leases, "nothing but the row remembers it")
-			for range 2 {
-				f.use(canceller)
-				f.pass()
-				f.advance(time.Minute)
-			}
-			for _, runID := range []string{"dead-000", "dead-001", "dead-002"} {
-				require.Equal(f, "dead", f.requireEnd(runID, watchdog.SessionHostLost).Lease.ID)
-			}
-		})
-	}
 	subtest(t, "a sweeper that takes over from one which died between claim and cancel says so", func(f *fixture) {
 		f.dies(1)
 		calls := f.hook(nil)
@@ -320,15 +293,6 @@ func TestHostLost(t *testing.T) {
 		f.made = nil
 		require.Equal(f, 1, f.pass().Cancelled)
 		require.EqualValues(f, 1, calls.Load())
-		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
-	})
-	subtest(t, "a row that was locked when its lease expired says it, too", func(f *fixture) {
-		locked := true
-		f.Locked = func(string) bool { return locked }
-		f.dies(1)
-		require.Equal(f, "dead", f.leaseOf("dead-000"))
-		locked = false
-		require.Equal(f, 1, f.pass().Cancelled)
 		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
 	subtest(t, "and so does one whose lease expired in a pass that failed then", func(f *fixture) {
@@ -348,62 +312,6 @@ func TestHostLost(t *testing.T) {
 		require.Equal(f, 1, f.pass().Cancelled)
 		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
-	subtest(t, "where nothing but that is known, the end names no lease", func(f *fixture) {
-		f.dies(1)
-		row := f.get("dead-000")
-		row.Lost, row.Expired = true, session.ExpiredLease{}
-		f.row(row)
-		f.pass()
-		require.Nil(f, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease)
-	})
-}
-
-// TestNotHostLost: silence alone is what it was.
-func TestNotHostLost(t *testing.T) {
-	requireIdle := func(f *fixture, runID string) {
-		f.Helper()
-		p := f.pass()
-		require.Equal(f, []string{runID + " cancelled"}, outcomes(p))
-		require.Equal(f, watchdog.SessionIdleTimeout, p.Cases[0].Reason())
-		require.Nil(f, f.requireEnd(runID, watchdog.SessionIdleTimeout).Lease)
-		require.NotContains(f, f.log.String(), "host_lost")
-	}
-	subtest(t, "of a run whose host lives", func(f *fixture) {
-		h := f.newHost("live", 1)
-		defer h.live()()
-		h.signal(true, h.runs...)
-		f.advance(11 * time.Minute)
-		requireIdle(f, "live-000")
-	})
-	subtest(t, "of a run that its process claimed back", func(f *fixture) {
-		f.dies(1)
-		back := f.newHost("back", 0)
-		defer back.live()()
-		back.signal(true, "dead-000")
-		f.advance(11 * time.Minute)
-		requireIdle(f, "dead-000")
-	})
-	subtest(t, "of the next attempt of a run, which another program makes", func(f *fixture) {
-		f.dies(1)
-		_, _, err := f.Attach(f.Context(), session.Session{RunID: "dead-000", StartedAt: time.Now()})
-		require.NoError(f, err)
-		f.advance(11 * time.Minute)
-		requireIdle(f, "dead-000")
-	})
-}
-
-// TestHostLostInDoubt: a cancel whose answer was lost is found by its reason, too.
-func TestHostLostInDoubt(t *testing.T) {
-	lost := errors.New("connection lost")
-	subtest(t, "by the next pass", func(f *fixture) {
-		f.dies(1)
-		f.after = func() error { return lost }
-		f.onSession = func(context.Context) error { return errors.New("down") }
-		f.failsFor(lost)
-		f.onSession, f.after = nil, nil
-		require.Equal(f, sweep.Tally{Cancelled: 1}, f.pass().Tally)
-		f.requireEnd("dead-000", watchdog.SessionHostLost)
-	})
 	subtest(t, "one that its own process ended for another reason, under the claim, is not this one's", func(f *fixture) {
 		f.dies(1)
 		f.hook(nil)
@@ -412,23 +320,10 @@ func TestHostLostInDoubt(t *testing.T) {
 			_, err := f.End(context.Background(), []session.Ending{{
 				RunID: "dead-000", Attempt: 1, Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout,
 			}})
-			return errors.Join(lost, err)
+			return errors.Join(errors.New("connection lost"), err)
 		}
 		require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
 	})
-}
-
-// TestEventIDs: what a sweeper knows of why a run stalled is no part of the IDs of its events.
-func TestEventIDs(t *testing.T) {
-	before := stalledRun()
-	now := before
-	now.HostLost, now.Expired = true, session.ExpiredLease{ID: "lease-1", Looks: 4, RenewedAt: noon}
-	require.Equal(t, before.WarningEvent().ID, now.WarningEvent().ID)
-	require.NotEqual(t, before.WarningEvent().Payload, now.WarningEvent().Payload)
-	for i, e := range now.CancelEvents() {
-		require.Equal(t, before.CancelEvents()[i].ID, e.ID)
-		require.Contains(t, string(e.Payload), `"reason":"host_lost"`)
-	}
 }
 
 // TestFleetDied: where a whole fleet seems to have died, the caps and the alert hold.

@@ -116,13 +116,6 @@ func TestRunStop(t *testing.T) {
 		synctest.Wait()
 		require.Empty(f, f.ended())
 	})
-	subtest(t, "does not wait for a page", func(f *fixture) {
-		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-		stop := f.run()
-		began := time.Now()
-		stop()
-		require.Zero(f, time.Since(began))
-	})
 }
 
 func TestSweep(t *testing.T) {
@@ -221,24 +214,6 @@ func TestDatabaseFails(t *testing.T) {
 		f.advance(5 * time.Minute)
 		require.Equal(f, 30, f.pass().Cancelled)
 		require.Equal(f, names, f.ended())
-	})
-	subtest(t, "fails at the second page: the first is cancelled, and the rest later", func(f *fixture) {
-		names := f.putStalled(99)
-		for i := range 99 {
-			f.put("later-"+names[i], 30*time.Minute)
-		}
-		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
-		f.onStalled = func(_ context.Context, q session.Query) error {
-			if q.After != "" {
-				return errors.New("connection lost")
-			}
-			return nil
-		}
-		p := f.fails("ask for stalled sessions: connection lost")
-		require.Equal(f, 100, p.Cancelled)
-		require.Equal(f, 1, p.Errors)
-		f.onStalled = nil
-		require.Equal(f, 98, f.pass().Cancelled)
 	})
 }
 
