@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -12,40 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sweep"
 )
-
-// TestSameAttempt protects a run against two processes that have the same number of attempt, because the row was lost in
-// between: one of them ends.
-func TestSameAttempt(t *testing.T) {
-	for name, lively := range map[string]bool{"signals": true, "is quiet": false} {
-		subtest(t, "while the first "+name, func(f *fixture) {
-			f.start()
-			there := f.newKeeper("there")
-			defer f.run(there)()
-			first := f.attach("s-1")
-			require.NoError(f, f.db.Delete(context.Background(), "s-1"))
-			second := f.attachTo(there, "s-1")
-			require.Equal(f, first.Attempt().Number, second.Attempt().Number)
-			if lively {
-				busy(f, 2*time.Minute, first)
-			} else {
-				f.advance(2 * time.Minute)
-			}
-			ended := first
-			if second.Context().Err() != nil {
-				ended = second
-			} else {
-				require.Error(f, first.Context().Err(), "both go on")
-			}
-			var taken *session.TakeoverError
-			require.ErrorAs(f, context.Cause(ended.Context()), &taken)
-			f.advance(5 * time.Minute)
-			require.Equal(f, 1, f.keeper().Live()+there.Live())
-			require.Equal(f, session.Active, f.row("s-1").Status)
-		})
-	}
-}
 
 // TestStrayOfResume protects that a row which nobody runs says how the run ended before, if it is of a Resume whose
 // answer was lost and whose window never opened.
@@ -119,42 +85,6 @@ func TestResumeInDoubt(t *testing.T) {
 			require.NoError(f, wd.Close())
 		})
 	}
-	subtest(t, "a row that nobody runs", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
-		require.NoError(f, wd.Close())
-		before := f.row("s-1")
-		run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
-		again, err := watchdog.Resume(context.Background(), run, watchdog.Config{Store: f.db})
-		require.NoError(f, err, "opened without a row")
-		defer again.Close()
-		f.attach("s-0")
-		_, _, err = f.db.Memory.Attach(context.Background(), session.Session{
-			RunID: "s-1", StartedAt: again.StartedAt(), Host: "here", Lease: f.row("s-0").Lease,
-		})
-		require.NoError(f, err)
-		f.advance(4 * time.Minute)
-		require.Equal(f, session.Interrupted, f.row("s-1").Status)
-	})
-}
-
-// TestStrayWithEnd protects that a row which nobody runs says what the end of its window says, if that is stored.
-func TestStrayWithEnd(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.start()
-		f.attach("s-0")
-		f.db.lose("Attach")
-		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
-		require.ErrorIs(t, err, errDown)
-		f.db.after = nil
-		stalled := sweep.StalledRun{RunID: "s-1", StartedAt: run.StartedAt, DecidedAt: time.Now(), Threshold: time.Minute}
-		require.NoError(t, f.db.Append(context.Background(), stalled.CancelEvents()...))
-		f.advance(121 * time.Second)
-		require.Equal(t, session.Cancelled, f.row("s-1").Status)
-		require.Equal(t, watchdog.SessionIdleTimeout, f.row("s-1").Reason)
-	})
 }
 
 // TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
@@ -194,7 +124,7 @@ func TestCompare(t *testing.T) {
 		kept := f.attach("s-1")
 		f.cfg.Store = f.db
 		f.db.lose("Attach")
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+		_, err := f.try("s-2", f.config(f.keeper()))
 		require.ErrorIs(f, err, errDown)
 		f.db.after = nil
 		require.Equal(f, session.Active, f.row("s-2").Status)
@@ -231,8 +161,7 @@ func TestCompare(t *testing.T) {
 			return nil
 		})
 		f.advance(70 * time.Second)
-		var taken *session.TakeoverError
-		require.ErrorAs(f, context.Cause(wd.Context()), &taken)
+		f.requireTaken(wd)
 		require.Zero(f, f.log.count("is made again"))
 	})
 	subtest(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
@@ -269,24 +198,10 @@ func TestCompare(t *testing.T) {
 		require.ErrorIs(f, err, errDown)
 		f.db.after = nil
 		f.advance(time.Millisecond)
-		var taken *session.TakeoverError
-		require.ErrorAs(f, context.Cause(first.Context()), &taken)
+		f.requireTaken(first)
 		require.Zero(f, f.keeper().Live())
 		f.advance(121 * time.Second)
 		require.Equal(f, session.Interrupted, f.row("s-1").Status)
-	})
-	subtest(t, "runs that begin while the rows are read are left alone", func(f *fixture) {
-		f.start()
-		f.attach("s-0")
-		f.db.delay("LeaseSessions", 2*time.Second)
-		for i := range 200 {
-			f.attach(name(i + 1))
-			f.advance(time.Second)
-		}
-		for i := range 200 {
-			require.Equal(f, session.Active, f.row(name(i)).Status)
-		}
-		require.Zero(f, f.log.count("level="))
 	})
 }
 
@@ -373,33 +288,6 @@ func TestCompleteInDoubt(t *testing.T) {
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 		require.Empty(f, f.row("s-1").Reason)
 	})
-	subtest(t, "many that are closed at once are all complete", func(f *fixture) {
-		f.start()
-		var all []*watchdog.Watchdog
-		for i := range 250 {
-			all = append(all, f.attach(name(i)))
-			loseComplete(f, all[i])
-		}
-		for _, wd := range all {
-			go wd.Close()
-		}
-		f.advance(5 * time.Second)
-		for i := range all {
-			complete(f, name(i))
-		}
-	})
-}
-
-// A refusingStore does not take resume events.
-type refusingStore struct{ watchdog.EventStore }
-
-var errRefused = errors.New("disk full")
-
-func (s refusingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	if events[0].Type == watchdog.EventResume {
-		return errRefused
-	}
-	return s.EventStore.Append(ctx, events...)
 }
 
 // TestResumeFails protects the row of a cancelled run: the events and the row say the same, also when the run could not
@@ -413,10 +301,11 @@ func TestResumeFails(t *testing.T) {
 		f.advance(session.DefaultPromise / 2)
 		require.Equal(t, session.Cancelled, f.row("s-1").Status)
 
-		cfg := f.config(f.keeper())
-		cfg.Store = refusingStore{cfg.Store}
-		_, err := watchdog.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, cfg)
-		require.ErrorIs(t, err, errRefused)
+		f.db.fail("Append", "Transact")
+		run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
+		_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+		require.ErrorIs(t, err, errDown)
+		f.db.onCall(nil)
 		f.advance(2*session.DefaultPace + time.Second)
 		row := f.row("s-1")
 		require.Equal(t, session.Cancelled, row.Status)

@@ -67,17 +67,6 @@ func TestAttach(t *testing.T) {
 		}, row)
 		require.Equal(f, 1, f.keeper().Live())
 	})
-	subtest(t, "the new row is not written again before it is behind", func(f *fixture) {
-		f.start()
-		f.advance(time.Hour)
-		f.db.takeCounts()
-		wd := f.attach("s-1")
-		f.advance(time.Minute - time.Second)
-		wd.Activity()
-		f.advance(time.Second)
-		calls, _ := f.db.takeCounts()
-		require.Zero(f, calls["Freshen"])
-	})
 	subtest(t, "the row has the parent and the run's own threshold", func(f *fixture) {
 		f.cfg.RunThreshold = func(runID string) time.Duration {
 			return map[string]time.Duration{
@@ -98,7 +87,7 @@ func TestAttach(t *testing.T) {
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
 		subtest(t, "fails if the run's own threshold is "+name, func(f *fixture) {
 			f.cfg.RunThreshold = func(string) time.Duration { return own }
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			_, err := f.try("s-1", f.config(f.keeper()))
 			require.ErrorIs(f, err, watchdog.ErrInvalid)
 			require.Zero(f, f.keeper().Live())
 		})
@@ -128,7 +117,7 @@ func TestAttach(t *testing.T) {
 		f.db.hang("Attach")
 		f.cfg.RecordTimeout = time.Second
 		begun := time.Now()
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, f.config(f.keeper()))
+		_, err := f.try("s-1", f.config(f.keeper()))
 		require.ErrorIs(f, err, context.DeadlineExceeded)
 		require.ErrorContains(f, err, "begin an attempt of run s-1")
 		require.Equal(f, time.Second, time.Since(begun))
@@ -282,8 +271,7 @@ func TestAttempts(t *testing.T) {
 		require.True(f, other.Attempt().Lost)
 		synctest.Wait()
 		require.Equal(f, begun, time.Now())
-		var takeover *session.TakeoverError
-		require.ErrorAs(f, context.Cause(wd.Context()), &takeover)
+		takeover := f.requireTaken(wd)
 		require.Equal(f, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
 		require.ErrorContains(f, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
 		require.Zero(f, f.keeper().Live())
@@ -426,26 +414,13 @@ func TestAttachLocked(t *testing.T) {
 		for _, limit := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
 			f.cfg.RecordTimeout = limit
 			began := time.Now()
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began},
-				f.config(f.newKeeper("here")))
+			_, err := f.try("s-1", f.config(f.newKeeper("here")))
 			require.ErrorIs(f, err, context.DeadlineExceeded)
 			require.Equal(f, limit, time.Since(began))
 			if limit > session.LockWait {
 				require.ErrorIs(f, err, session.ErrLocked)
 			}
 		}
-	})
-	subtest(t, "another error is returned at once", func(f *fixture) {
-		f.db.onCall(func(_ context.Context, call string) error {
-			if call == "Attach" {
-				return session.ErrUnreadable
-			}
-			return nil
-		})
-		began := time.Now()
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(f.keeper()))
-		require.ErrorIs(f, err, session.ErrUnreadable)
-		require.Zero(f, time.Since(began))
 	})
 }
 
@@ -599,29 +574,14 @@ func TestLastWrite(t *testing.T) {
 			require.Contains(f, c.alone, name(i))
 		}
 	})
-	subtest(t, "goes on when a row is refused for a while", func(f *fixture) {
-		c := newContended(f)
-		c.refused["s-1"] = true
-		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		f.attachTo(k, "s-1").Close()
-		time.AfterFunc(3*time.Second, func() { c.change(func() { clear(c.refused) }) })
-		require.NoError(f, stop())
-		require.Equal(f, session.Finished, f.row("s-1").Status)
-	})
 	subtest(t, "waits for the event of a run that was cancelled", func(f *fixture) {
 		k := f.newKeeper("here")
 		stop := f.stopped(k)
-		cfg := f.config(k)
-		events := &failingStore{EventStore: f.db}
-		cfg.Store = events
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-		require.NoError(f, err)
-		events.fails.Store(true)
+		wd := f.attachTo(k, "s-1")
+		f.db.fail("Append", "Transact")
 		f.advance(watchdog.DefaultWallClock + time.Minute)
 		require.Error(f, wd.Close())
-		time.AfterFunc(2*time.Second, func() { events.fails.Store(false) })
+		time.AfterFunc(2*time.Second, func() { f.db.onCall(nil) })
 		require.NoError(f, stop())
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 		require.Equal(f, watchdog.WallClockExceeded, f.row("s-1").Reason)
@@ -650,17 +610,5 @@ func TestLastWrite(t *testing.T) {
 		began := time.Now()
 		require.NoError(f, stop())
 		require.Zero(f, time.Since(began))
-	})
-	subtest(t, "gives an error that is of the store, and ends in time though that hangs", func(f *fixture) {
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		wd := f.attachTo(k, "s-1")
-		f.db.hang("End")
-		require.NoError(f, wd.Close())
-		began := time.Now()
-		err := stop()
-		require.ErrorIs(f, err, context.DeadlineExceeded)
-		require.ErrorContains(f, err, "the end of 1 run is not written")
-		require.LessOrEqual(f, time.Since(began), 2*watchdog.DefaultRecordTimeout)
 	})
 }

@@ -182,42 +182,6 @@ func TestSyncFails(t *testing.T) {
 		}
 		f.requireRunning(wd)
 	})
-	subtest(t, "a cancel during a sync has a sync of its own", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(11 * time.Minute)
-		f.finish("s-1")
-		wd.Activity()
-		f.db.onCall(func(_ context.Context, call string) error {
-			if call == "Session" { // the sync has read the events and found no cancel
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		})
-		f.advance(2 * time.Second)
-		row := f.row("s-1")
-		row.Status = session.Active
-		require.NoError(f, f.db.Put(context.Background(), row))
-		f.cancel("s-1")
-		f.advance(5 * time.Second)
-		f.requireCancelled(wd)
-	})
-}
-
-// TestCancelAgainstActivity: a sweeper's cancel races with the activity of the run.
-func TestCancelAgainstActivity(t *testing.T) {
-	subtest(t, "the activity is written first: the cancel is void", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(11 * time.Minute)
-		judged := f.row("s-1")
-		wd.Activity()
-		f.advance(awake)
-		require.False(f, f.cancelAs(judged))
-		f.advance(time.Minute)
-		f.requireRunning(wd)
-		require.Equal(f, session.Active, f.row("s-1").Status)
-	})
 }
 
 func TestListenFails(t *testing.T) {
@@ -374,6 +338,13 @@ func TestEnded(t *testing.T) {
 			"told [], ended [{other 1}]", "told [{other 1}], ended []",
 		}, store.asked)
 	})
+	subtest(t, "the ends of others leave nothing behind", func(f *fixture) {
+		f.attach("s-1")
+		for _, runID := range []string{"other", "s-1", "another"} {
+			f.keeper().Told(runID)
+		}
+		require.Equal(f, 1, f.keeper().Requested())
+	})
 	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
 		f.db.after = func(string) error { time.Sleep(time.Second); return nil } // fake time
 		f.start()
@@ -385,28 +356,4 @@ func TestEnded(t *testing.T) {
 		f.advance(10 * time.Millisecond)
 		f.requireCancelled(wd)
 	})
-	subtest(t, "a hundred thousand ends of others leave nothing behind", func(f *fixture) {
-		store := &floodListener{database: f.db}
-		f.cfg.Store = store
-		f.start()
-		f.attach("s-1")
-		f.advance(time.Second)
-		for i := range 100_000 {
-			store.told(fmt.Sprint("other-", i))
-			require.LessOrEqual(f, f.keeper().Requested(), 1)
-		}
-	})
-}
-
-// floodListener is a database that a test listens in place of.
-type floodListener struct {
-	*database
-	told func(runID string)
-}
-
-func (s *floodListener) Listen(ctx context.Context, ready func(), told func(string)) error {
-	s.told = told
-	ready()
-	<-ctx.Done()
-	return nil
 }
