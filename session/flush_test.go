@@ -355,23 +355,24 @@ func (c *contended) change(f func()) {
 	f()
 }
 
-// split returns the runs that are skipped. The others may be written.
-func (c *contended) split(runs []string) (skipped session.Skipped, free map[string]bool) {
+// split returns the runs that are skipped, and the rows that may be written.
+func split[E any](c *contended, all []E, runOf func(E) string) (skipped session.Skipped, free []E) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	free, skipped.Failed = map[string]bool{}, map[string]error{}
-	if len(runs) == 1 {
-		c.alone = append(c.alone, runs[0])
-	}
-	for _, runID := range runs {
+	skipped.Failed = map[string]error{}
+	for _, e := range all {
+		runID := runOf(e)
 		c.attempts[runID] = append(c.attempts[runID], time.Now())
+		if len(all) == 1 {
+			c.alone = append(c.alone, runID)
+		}
 		switch {
-		case c.locked[runID] && !(c.patient && len(runs) == 1 && runID != c.stuck):
+		case c.locked[runID] && !(c.patient && len(all) == 1 && runID != c.stuck):
 			skipped.Locked = append(skipped.Locked, runID)
 		case c.refused[runID]:
 			skipped.Failed[runID] = errTrigger
 		default:
-			free[runID] = true
+			free = append(free, e)
 		}
 	}
 	return skipped, free
@@ -380,35 +381,15 @@ func (c *contended) split(runs []string) (skipped session.Skipped, free map[stri
 func (c *contended) Freshen(
 	ctx context.Context, lease string, fresh []session.Freshness,
 ) (session.Skipped, error) {
-	var runs []string
-	for _, f := range fresh {
-		runs = append(runs, f.RunID)
-	}
-	skipped, free := c.split(runs)
-	var kept []session.Freshness
-	for _, f := range fresh {
-		if free[f.RunID] {
-			kept = append(kept, f)
-		}
-	}
-	written, err := c.database.Freshen(ctx, lease, kept)
+	skipped, free := split(c, fresh, func(f session.Freshness) string { return f.RunID })
+	written, err := c.database.Freshen(ctx, lease, free)
 	skipped.Gone = written.Gone
 	return skipped, err
 }
 
 func (c *contended) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	var runs []string
-	for _, e := range ends {
-		runs = append(runs, e.RunID)
-	}
-	skipped, free := c.split(runs)
-	var kept []session.Ending
-	for _, e := range ends {
-		if free[e.RunID] {
-			kept = append(kept, e)
-		}
-	}
-	_, err := c.database.End(ctx, kept)
+	skipped, free := split(c, ends, func(e session.Ending) string { return e.RunID })
+	_, err := c.database.End(ctx, free)
 	return skipped, err
 }
 
@@ -509,9 +490,8 @@ func TestRefusedAtEnd(t *testing.T) {
 		c := newContended(f)
 		c.refused["s-1"] = true
 		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.run(k)
-		f.attachTo(k, "s-1").Close()
+		stop := f.run(f.keeper())
+		f.attach("s-1").Close()
 		f.advance(10 * time.Minute) // it is left alone for a minute by now
 		clear(c.refused)
 		tries := len(c.attempts["s-1"])

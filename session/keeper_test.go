@@ -16,32 +16,27 @@ import (
 
 func TestKeeperConfig(t *testing.T) {
 	store := &session.Memory{}
-	for name, cfg := range map[string]session.KeeperConfig{
-		"without a store":                         {},
-		"negative threshold":                      {Store: store, Threshold: -1},
-		"negative pace":                           {Store: store, Pace: -1},
-		"negative poll":                           {Store: store, Poll: -1},
-		"negative record timeout":                 {Store: store, RecordTimeout: -1},
-		"promise shorter than the shortest":       {Store: store, Promise: time.Second - 1},
-		"promise longer than the longest":         {Store: store, Promise: 5*time.Minute + 1},
-		"fewer than four paces in a threshold":    {Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1},
-		"threshold shorter than the default pace": {Store: store, Threshold: time.Second},
+	for says, cfg := range map[string]session.KeeperConfig{
+		"set Store":             {},
+		"Threshold is -1ns":     {Store: store, Threshold: -1},
+		"Pace is -1ns":          {Store: store, Pace: -1},
+		"RecordTimeout is -1ns": {Store: store, RecordTimeout: -1},
+		"Poll is -2ns; use a positive duration, or 0 for the default": {Store: store, Poll: -2},
+		"Promise is 999.999999ms":                                     {Store: store, Promise: time.Second - 1},
+		"Promise is 5m0.000000001s; use at least 1s and at most 5m0s": {Store: store, Promise: 5*time.Minute + 1},
+		"Pace is 15.000000001s, and Threshold only 1m0s; use at most a quarter": {
+			Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1,
+		},
+		"Pace is 1s, and Threshold only 1s": {Store: store, Threshold: time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			_, err := session.NewKeeper(cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, says)
 		})
 	}
-	t.Run("what is negative is named", func(t *testing.T) {
-		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Pace: time.Second, Poll: -2})
-		require.ErrorContains(t, err, "Poll is -2ns; use a positive duration, or 0 for the default")
-	})
-	t.Run("a promise that is too long is named with what is allowed", func(t *testing.T) {
-		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Promise: time.Hour})
-		require.ErrorContains(t, err, "Promise is 1h0m0s; use at least 1s and at most 5m0s")
-		err = store.BeginLease(t.Context(), session.Lease{ID: "l-1", Promise: time.Hour, Beat: 1})
-		require.ErrorContains(t, err, "begin lease l-1: the promise is 1h0m0s; use at most 5m0s")
-	})
+	err := store.BeginLease(t.Context(), session.Lease{ID: "l-1", Promise: time.Hour, Beat: 1})
+	require.ErrorContains(t, err, "begin lease l-1: the promise is 1h0m0s; use at most 5m0s")
 	t.Run("no threshold, a pace of a quarter of it, and the longest promise are valid", func(t *testing.T) {
 		for _, cfg := range []session.KeeperConfig{
 			{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second},
@@ -486,8 +481,9 @@ func (f *fixture) away(d time.Duration) {
 	})
 }
 
-// stopped starts a keeper that is stopped by the func, which returns what Run returned.
-func (f *fixture) stopped(k *session.Keeper) (stop func() error) {
+// stopped starts the keeper, which is stopped by the func, which returns what Run returned.
+func (f *fixture) stopped() (stop func() error) {
+	k := f.keeper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()
@@ -501,12 +497,8 @@ func TestLastWrite(t *testing.T) {
 	const runs = 20
 	subtest(t, "goes on when the store is back after two seconds", func(f *fixture) {
 		f.cfg.Promise = session.ShortestPromise
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		var all []*watchdog.Watchdog
-		for i := range runs {
-			all = append(all, f.attachTo(k, name(i)))
-		}
+		stop := f.stopped()
+		all := f.attachSome("s-", runs)
 		f.advance(time.Minute)
 		f.away(2 * time.Second)
 		for _, wd := range all {
@@ -524,12 +516,8 @@ func TestLastWrite(t *testing.T) {
 		require.Less(f, calls["End"], 10, "with pauses, and all together")
 	})
 	subtest(t, "says how many ends are not written when the store stays away", func(f *fixture) {
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		var all []*watchdog.Watchdog
-		for i := range runs {
-			all = append(all, f.attachTo(k, name(i)))
-		}
+		stop := f.stopped()
+		all := f.attachSome("s-", runs)
 		f.away(time.Hour)
 		for _, wd := range all {
 			require.NoError(f, wd.Close())
@@ -539,16 +527,15 @@ func TestLastWrite(t *testing.T) {
 		require.Equal(f, 2*watchdog.DefaultRecordTimeout, time.Since(began))
 		require.ErrorIs(f, err, errDown)
 		require.ErrorContains(f, err, "the ends of 20 runs are not written")
-		require.Equal(f, runs, k.Live())
+		require.Equal(f, runs, f.keeper().Live())
 	})
 	subtest(t, "says it of rows that stay locked or are refused, and has written the others", func(f *fixture) {
 		c := newContended(f)
 		c.locked["s-1"], c.refused["s-2"] = true, true
 		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
+		stop := f.stopped()
 		for i := range 4 {
-			f.attachTo(k, name(i)).Close()
+			f.attach(name(i)).Close()
 		}
 		err := stop()
 		require.ErrorContains(f, err, "the ends of 2 runs are not written")
@@ -560,11 +547,10 @@ func TestLastWrite(t *testing.T) {
 		c := newContended(f)
 		c.stuck = "s-0"
 		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
+		stop := f.stopped()
 		for i := range runs {
 			c.locked[name(i)] = true
-			f.attachTo(k, name(i)).Close()
+			f.attach(name(i)).Close()
 		}
 		c.change(func() { c.patient, c.alone = true, nil }) // from now on a lock ends while a row alone is waited for
 		require.ErrorContains(f, stop(), "the end of 1 run is not written")
@@ -575,9 +561,8 @@ func TestLastWrite(t *testing.T) {
 		}
 	})
 	subtest(t, "waits for the event of a run that was cancelled", func(f *fixture) {
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		wd := f.attachTo(k, "s-1")
+		stop := f.stopped()
+		wd := f.attach("s-1")
 		f.db.fail("Append", "Transact")
 		f.advance(watchdog.DefaultWallClock + time.Minute)
 		require.Error(f, wd.Close())
@@ -591,9 +576,8 @@ func TestLastWrite(t *testing.T) {
 		c := newContended(f)
 		c.locked["s-1"] = true
 		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		f.attachTo(k, "s-1").Close()
+		stop := f.stopped()
+		f.attach("s-1").Close()
 		ended := make(chan error)
 		go func() { ended <- stop() }()
 		f.advance(time.Second)
@@ -605,7 +589,7 @@ func TestLastWrite(t *testing.T) {
 		require.Empty(f, f.leases())
 	})
 	subtest(t, "is over at once when there is nothing to write", func(f *fixture) {
-		stop := f.stopped(f.newKeeper("here"))
+		stop := f.stopped()
 		f.away(time.Hour)
 		began := time.Now()
 		require.NoError(f, stop())

@@ -83,9 +83,8 @@ func TestLease(t *testing.T) {
 	})
 	subtest(t, "a keeper that ends gives it up, and what is left is judged by the database's clock", func(f *fixture) {
 		f.cfg.RunThreshold = func(string) time.Duration { return time.Minute }
-		k := f.newKeeper("here")
-		stop := f.run(k)
-		wd := f.attachTo(k, "s-1")
+		stop := f.run(f.keeper())
+		wd := f.attach("s-1")
 		f.advance(30 * time.Second)
 		wd.Activity()
 		last := time.Now()
@@ -100,9 +99,8 @@ func TestLease(t *testing.T) {
 		require.Equal(f, []string{"s-1"}, f.stalled())
 	})
 	subtest(t, "a keeper that ends in the middle of a renewal gives it up, too", func(f *fixture) {
-		k := f.newKeeper("here")
-		stop := f.run(k)
-		wd := f.attachTo(k, "s-1")
+		stop := f.run(f.keeper())
+		wd := f.attach("s-1")
 		f.db.hang("RenewLease")
 		f.advance(session.DefaultPromise/3 + time.Second)
 		require.NoError(f, wd.Close())

@@ -54,11 +54,6 @@ func TestSpendInRow(t *testing.T) {
 		_, err = wd.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 30})
 		require.NoError(f, err)
 		f.shows(wd)
-		require.Equal(f, []session.Spent{
-			{Limit: "tokens", Used: 100, Admitted: 30, Allowed: 1000},
-			{Limit: "tool_calls", Tool: "bash", Used: 1, Allowed: 5},
-			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 50_000, Allowed: 6_400_000},
-		}, f.state("s-1").Spent)
 		require.JSONEq(f, `{"wall_clock_seconds":14400,"spent":[
 			{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
 			{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},

@@ -70,7 +70,7 @@ func (w *world) startHost() *host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names++
-	h := &host{name: fmt.Sprintf("h%d", w.names), done: make(chan struct{}), attaching: map[*run]bool{}}
+	h := &host{name: fmt.Sprintf("h%d", w.names), attaching: map[*run]bool{}}
 	h.link = w.newLink(h.name)
 	h.link.host = h
 	if w.rng.IntN(3) > 0 {
@@ -82,15 +82,21 @@ func (w *world) startHost() *host {
 	})
 	require.NoError(w.tb, err)
 	h.keeper = k
-	var ctx context.Context
-	ctx, h.stop = context.WithCancel(context.Background())
-	go func() {
-		defer close(h.done)
-		_ = k.Run(ctx)
-	}()
+	h.stop, h.done = start(k.Run)
 	w.hosts = append(w.hosts, h)
 	w.noteHealth()
 	return h
+}
+
+// start runs what a process does until stop is called. Done is closed when it has returned.
+func start(run func(context.Context) error) (stop context.CancelFunc, done chan struct{}) {
+	ctx, stop := context.WithCancel(context.Background())
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = run(ctx)
+	}()
+	return stop, done
 }
 
 // now is what the wall clock of the process shows.
@@ -278,10 +284,7 @@ func (w *world) startSweeper(interval, grace time.Duration, minAge time.Duration
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names++
-	s := &sweeper{
-		name: fmt.Sprintf("s%d", w.names), done: make(chan struct{}), threshold: sweeperThreshold, interval: interval,
-		grace: grace,
-	}
+	s := &sweeper{name: fmt.Sprintf("s%d", w.names), threshold: sweeperThreshold, interval: interval, grace: grace}
 	s.link = w.newLink(s.name)
 	cfg := sweep.Config{
 		Interval: interval, StalledThreshold: s.threshold, MinAge: minAge, StartupDelay: watchdog.None,
@@ -293,12 +296,7 @@ func (w *world) startSweeper(interval, grace time.Duration, minAge time.Duration
 	}
 	made, err := sweep.New(s.link, s.link, cfg)
 	require.NoError(w.tb, err)
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(context.Background())
-	go func() {
-		defer close(s.done)
-		_ = made.Run(ctx)
-	}()
+	s.stop, s.done = start(made.Run)
 	w.sweepers = append(w.sweepers, s)
 	w.noteHealth()
 	return s
@@ -352,8 +350,7 @@ type link struct {
 	host *host         // nil for that of a sweeper
 	dead chan struct{} // closed when the process is killed
 
-	mode     mode
-	changes  int           // of the mode
+	weather
 	stopped  chan struct{} // closed when the process goes on; nil if it is not stopped
 	wentOnAt time.Time
 	losing   string        // the next write of that kind loses its answer; "write" is any
