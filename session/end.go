@@ -148,7 +148,7 @@ func (w *endWriter) write(ctx context.Context, ends []Ending) error {
 	var sure []Ending
 	var doubtful []doubtfulEnd
 	for _, e := range ends {
-		if r := w.roster.kept(e.RunID); r != nil && r.attempt == e.Attempt {
+		if r := w.roster.kept(e.RunID); r != nil { // of a later attempt, the row leaves the end alone
 			if d, doubt := doubted(e, r.run); doubt {
 				doubtful = append(doubtful, d)
 				continue

@@ -101,6 +101,7 @@ func TestLease(t *testing.T) {
 	subtest(t, "a keeper that ends in the middle of a renewal gives it up, too", func(f *fixture) {
 		stop := f.run(f.keeper())
 		wd := f.attach("s-1")
+		f.advance(session.DefaultPromise)
 		f.db.hang("RenewLease")
 		f.advance(session.DefaultPromise/3 + time.Second)
 		require.NoError(f, wd.Close())

@@ -346,7 +346,7 @@ func TestEnded(t *testing.T) {
 		require.Equal(f, 1, f.keeper().Requested())
 	})
 	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
-		f.db.after = func(string) error { time.Sleep(time.Second); return nil } // fake time
+		f.db.after = func(string) error { time.Sleep(1200 * time.Millisecond); return nil } // at no tick
 		f.start()
 		go func() {
 			time.Sleep(500 * time.Millisecond)

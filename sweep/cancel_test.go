@@ -234,19 +234,18 @@ func TestEndStored(t *testing.T) {
 
 // TestStopOnce: a session that cannot be cancelled has its agents stopped once in each silence, by whatever sweeper.
 func TestStopOnce(t *testing.T) {
-	poisoned := errors.New("poisoned")
 	for _, stopFailed := range []error{nil, errors.New("no such agent")} {
 		subtest(t, fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(f *fixture) {
 			f.putStalled(1)
 			calls := f.hook(stopFailed)
-			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			f.poisoned = every
 			for range 5 {
 				f.made = nil // each remembers nothing
-				f.failsFor(poisoned)
+				f.failsFor(errPoisoned)
 				require.EqualValues(f, 1, calls.Load())
 				f.advance(time.Hour)
 			}
-			f.onCancel, f.made = nil, nil
+			f.poisoned, f.made = nil, nil
 			p := f.pass()
 			require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
 			require.EqualValues(f, 1, calls.Load())
@@ -260,9 +259,9 @@ func TestStopOnce(t *testing.T) {
 	subtest(t, "a sweeper without a hook says that the stop failed, too", func(f *fixture) {
 		f.putStalled(1)
 		f.hook(errors.New("no such agent"))
-		f.onCancel = func(context.Context, session.Session) error { return poisoned }
-		f.failsFor(poisoned)
-		f.cfg.StopHook, f.onCancel, f.made = nil, nil, nil
+		f.poisoned = every
+		f.failsFor(errPoisoned)
+		f.cfg.StopHook, f.poisoned, f.made = nil, nil, nil
 		require.True(f, f.pass().Cases[0].StopFailed)
 	})
 }

@@ -257,7 +257,7 @@ func TestPoisonedSession(t *testing.T) {
 				return nil
 			}
 			tries = append(tries, time.Since(began))
-			return errors.New("poisoned")
+			return errPoisoned
 		}
 		stop := f.run()
 		f.advance(2*time.Hour + time.Minute)
@@ -272,10 +272,10 @@ func TestPoisonedSession(t *testing.T) {
 	subtest(t, "starts from nothing when it has woken up and stalled again", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.cfg.Interval = 24 * time.Hour
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		f.poisoned = every
 		f.fails("poisoned")
 		f.wake("s-1")
-		f.onCancel = nil
+		f.poisoned = nil
 		f.advance(11 * time.Minute)
 		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 	})
@@ -287,22 +287,22 @@ func TestPoisonedSession(t *testing.T) {
 			f.advance(11 * time.Minute)
 			h.renew()
 		}
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		f.poisoned = every
 		f.advance(time.Minute)
 		stalls()
 		defer h.live()()
 		f.fails("poisoned")
-		f.onCancel = nil
+		f.poisoned = nil
 		stalls()
 		require.Equal(f, []string{"live-000 cancelled"}, outcomes(f.pass()))
 	})
 	subtest(t, "is forgotten when it has ended, and when it is cancelled at last", func(f *fixture) {
 		f.putStalled(2)
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		f.poisoned = every
 		f.fails("")
 		require.Equal(f, 2, f.sweeper().Remembered())
 		f.finish("s-00")
-		f.onCancel = nil
+		f.poisoned = nil
 		f.pass()
 		require.Equal(f, 1, f.sweeper().Remembered())
 		f.advance(5 * time.Minute)
@@ -312,12 +312,7 @@ func TestPoisonedSession(t *testing.T) {
 	subtest(t, "is forgotten in the end though no pass sees every stalled session", func(f *fixture) {
 		f.putStalled(60)
 		f.cfg.MaxCancellationsPerRun = 1
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if s.RunID == "s-00" {
-				return errors.New("poisoned")
-			}
-			return nil
-		}
+		f.poisoned = only("s-00")
 		f.fails("")
 		f.finish("s-00")
 		f.pass()
@@ -340,11 +335,7 @@ func TestPoisonedSession(t *testing.T) {
 	})
 	subtest(t, "behind 1,500 that fail slowly, one is cancelled in the second pass", func(f *fixture) {
 		f.poison(1500)
-		poisoned := f.onCancel
-		f.onCancel = func(ctx context.Context, s session.Session) error {
-			time.Sleep(30 * time.Millisecond)
-			return poisoned(ctx, s)
-		}
+		f.onCancel = func(context.Context, session.Session) error { time.Sleep(30 * time.Millisecond); return nil }
 		f.put("good", 20*time.Minute)
 		stop := f.run()
 		f.advance(40 * time.Second)
@@ -358,13 +349,13 @@ func TestPoisonedSession(t *testing.T) {
 	subtest(t, "behind 150 that fail only at their timeout, one is cancelled when each of them has had its turn",
 		func(f *fixture) {
 			f.poison(150)
-			poisoned, tries := f.onCancel, map[string]int{}
+			tries := map[string]int{}
 			var mu sync.Mutex // of tries
 			f.onCancel = func(ctx context.Context, s session.Session) error {
 				mu.Lock()
 				tries[s.RunID]++
 				mu.Unlock()
-				if err := poisoned(ctx, s); err != nil {
+				if f.poisoned(s) {
 					<-ctx.Done()
 					return ctx.Err()
 				}
@@ -414,10 +405,5 @@ func (f *fixture) poison(count int) {
 		s.CreatedAt = s.LastEventAt
 		f.row(s)
 	}
-	f.onCancel = func(_ context.Context, s session.Session) error {
-		if time.Since(s.LastEventAt) > 12*time.Hour {
-			return errors.New("poisoned")
-		}
-		return nil
-	}
+	f.poisoned = func(s session.Session) bool { return time.Since(s.LastEventAt) > 12*time.Hour }
 }

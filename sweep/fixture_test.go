@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -42,7 +43,8 @@ type fixture struct {
 	onLeases  func(all []session.Lease) // before they are returned
 	onExpire  func(l session.Lease) (left int, err error)
 	onClaim   func(ctx context.Context, s session.Session) error
-	after     func() error // what Cancel returns after it was done
+	after     func() error                 // what Cancel returns after it was done
+	poisoned  func(s session.Session) bool // sessions whose cancel fails, alone and in a batch
 
 	clockSet atomic.Int64 // by how much the database's clock was set
 	made     *sweep.Sweeper
@@ -53,6 +55,15 @@ type fixture struct {
 	claims    []session.ClaimRequest
 	cancelled []string
 }
+
+var errPoisoned = errors.New("poisoned")
+
+// only returns whether a session is that of a run.
+func only(runID string) func(s session.Session) bool {
+	return func(s session.Session) bool { return s.RunID == runID }
+}
+
+func every(session.Session) bool { return true }
 
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
@@ -103,6 +114,9 @@ func (f *fixture) Cancel(
 		if err := f.onCancel(ctx, s); err != nil {
 			return "", err
 		}
+	}
+	if f.poisoned != nil && f.poisoned(s) {
+		return "", errPoisoned
 	}
 	outcome, err := f.Memory.Cancel(ctx, s, c)
 	if outcome == session.Done {

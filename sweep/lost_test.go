@@ -140,23 +140,12 @@ func TestLost(t *testing.T) {
 		require.NotEmpty(f, b.calls)
 	})
 	subtest(t, "a page that is refused is halved", func(f *fixture) {
-		poisoned := errors.New("poisoned")
-		b := f.inBatches()
+		f.inBatches()
 		defer f.dieBeside(210, 1)()
-		b.onAll = func(all []session.BatchedCancel) error {
-			if has(all, "dead-050") {
-				return poisoned
-			}
-			return nil
-		}
+		f.poisoned = only("dead-050")
 		alone := 0
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if alone++; s.RunID == "dead-050" {
-				return poisoned
-			}
-			return nil
-		}
-		p := f.failsFor(poisoned)
+		f.onCancel = func(context.Context, session.Session) error { alone++; return nil }
+		p := f.failsFor(errPoisoned)
 		require.Equal(f, 209, p.Cancelled)
 		require.Equal(f, 1, p.Failed)
 		require.LessOrEqual(f, alone, 10)

@@ -92,20 +92,15 @@ func TestPass(t *testing.T) {
 	subtest(t, "handles no session twice when it reads a page again", func(f *fixture) {
 		f.putStalled(3)
 		f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(11 * time.Second); return nil }
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		f.poisoned = every
 		p := f.fails("")
 		require.Equal(f, sweep.Tally{Checked: 3, Found: 3, Failed: 3, Errors: 3}, p.Tally)
 	})
 	subtest(t, "goes on to the next pages past sessions that it cannot cancel", func(f *fixture) {
 		names := f.putStalled(25)
 		f.cfg.MaxCancellationsPerRun = 5
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if s.RunID < "s-07" {
-				return errors.New("constraint violated")
-			}
-			return nil
-		}
-		p := f.fails("cancel run s-06: constraint violated")
+		f.poisoned = func(s session.Session) bool { return s.RunID < "s-07" }
+		p := f.fails("cancel run s-06: poisoned")
 		require.NoError(f, p.Err)
 		require.Equal(f, 5, p.Cancelled)
 		require.Equal(f, 7, p.Failed)
@@ -487,6 +482,10 @@ func (b *batching) CancelAll(ctx context.Context, all []session.BatchedCancel) (
 			return nil, err
 		}
 	}
+	refused := func(c session.BatchedCancel) bool { return b.poisoned != nil && b.poisoned(c.Judged) }
+	if slices.ContainsFunc(all, refused) {
+		return nil, errPoisoned
+	}
 	outcomes := make([]session.Outcome, len(all))
 	for i, c := range all {
 		if c.Judged.RunID == b.locked {
@@ -505,10 +504,6 @@ func (b *batching) CancelAll(ctx context.Context, all []session.BatchedCancel) (
 		return b.after(outcomes)
 	}
 	return outcomes, nil
-}
-
-func has(all []session.BatchedCancel, runID string) bool {
-	return slices.ContainsFunc(all, func(c session.BatchedCancel) bool { return c.Judged.RunID == runID })
 }
 
 // TestTogether: the sessions of a page are cancelled in one transaction, if the canceller can.
@@ -550,20 +545,8 @@ func TestTogether(t *testing.T) {
 	subtest(t, "and one that the database refuses has the others cancelled one by one, and only once", func(f *fixture) {
 		names := f.putStalled(20)
 		b := f.inBatches()
-		poisoned := errors.New("poisoned")
-		b.onAll = func(all []session.BatchedCancel) error {
-			if has(all, "s-03") {
-				return poisoned
-			}
-			return nil
-		}
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if s.RunID == "s-03" {
-				return poisoned
-			}
-			return nil
-		}
-		p := f.failsFor(poisoned)
+		f.poisoned = only("s-03")
+		p := f.failsFor(errPoisoned)
 		require.Equal(f, sweep.Tally{Checked: 11, Found: 11, Cancelled: 10, Failed: 1, Errors: 1}, p.Tally)
 		require.Equal(f, "s-03 failed", outcomes(p)[3])
 		p = f.pass()

@@ -284,7 +284,7 @@ func TestStartsOfOtherCancellers(t *testing.T) {
 			if lost {
 				f.after = func() error { return errors.New("connection lost") }
 			}
-			f.use(noAppend{f})
+			f.use(noAppend{keepsNoStart{f}})
 			f.fails("resume run s-1: no worker")
 			for range 3 {
 				f.advance(time.Hour)
@@ -294,4 +294,14 @@ func TestStartsOfOtherCancellers(t *testing.T) {
 			require.NotEmpty(f, (*calls)[0].start.Key)
 		})
 	}
+}
+
+// keepsNoStart is a canceller whose rows do not say that a start is wanted.
+type keepsNoStart struct{ *fixture }
+
+func (k keepsNoStart) Cancel(
+	ctx context.Context, s session.Session, c session.CancelRequest,
+) (session.Outcome, error) {
+	c.StartFor = 0
+	return k.fixture.Cancel(ctx, s, c)
 }

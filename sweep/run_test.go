@@ -73,7 +73,7 @@ func TestRun(t *testing.T) {
 	})
 	subtest(t, "logs what went wrong about a session, and nothing that Sweep returns", func(f *fixture) {
 		f.putStalled(1)
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		f.poisoned = every
 		f.fails("")
 		require.NotContains(f, f.log.String(), "poisoned")
 		f.made = nil
@@ -267,12 +267,7 @@ func TestHealth(t *testing.T) {
 				}
 				return nil
 			}
-			f.onCancel = func(_ context.Context, s session.Session) error {
-				if s.RunID == "s-05" {
-					return errors.New("poisoned")
-				}
-				return nil
-			}
+			f.poisoned = only("s-05")
 			f.Cleanup(f.run())
 			f.advance(time.Minute)
 		}},
