@@ -306,10 +306,11 @@ func (w *walk) cancelPlanned(ctx context.Context) (err error) {
 	return err
 }
 
-// cancelTogether writes the cancels in one transaction. An outcome is empty if nothing was decided. An error may be
-// that of a single row: then each half is written by itself, unless they are few, or it took long already. If the
-// cancels were committed all the same, the next cancel finds the session changed and looks it up. A database that is
-// locked ends the pass if some are lost: every other page of such would wait for it, too.
+// cancelTogether writes the cancels in one transaction. An outcome is empty if nothing was decided; with an error the
+// last ones are missing. An error may be that of a single row: then each half is written by itself, unless they are
+// few, or it took long already. If the cancels were committed all the same, the next cancel finds the session changed
+// and looks it up. A database that is locked ends the pass if some are lost: every other page of such would wait for
+// it, too.
 func (w *walk) cancelTogether(ctx context.Context, all []planned, began time.Time) ([]session.Outcome, error) {
 	undecided := make([]session.Outcome, len(all))
 	if len(all) < 2 {
@@ -324,7 +325,7 @@ func (w *walk) cancelTogether(ctx context.Context, all []planned, began time.Tim
 			w.remember(p.judged, p.pending)
 			w.locked(p.judged)
 		}
-		return undecided, fmt.Errorf("cancel %d sessions: %w", len(all), err)
+		return nil, fmt.Errorf("cancel %d sessions: %w", len(all), err)
 	}
 	for i := range all {
 		p := &all[i]
@@ -343,7 +344,7 @@ func (w *walk) cancelHalves(ctx context.Context, all []planned, began time.Time)
 	half := len(all) / 2
 	first, err := w.cancelTogether(ctx, all[:half], began)
 	if err != nil {
-		return append(first, make([]session.Outcome, len(all)-half)...), err
+		return first, err
 	}
 	second, err := w.cancelTogether(ctx, all[half:], began)
 	return append(first, second...), err

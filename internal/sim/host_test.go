@@ -88,10 +88,10 @@ func (w *world) startHost() *host {
 	return h
 }
 
-// start runs what a process does until stop is called. Done is closed when it has returned.
-func start(run func(context.Context) error) (stop context.CancelFunc, done chan struct{}) {
+// start runs what a process does until stop is called. Ended is closed when it has returned.
+func start(run func(context.Context) error) (stop context.CancelFunc, ended chan struct{}) {
 	ctx, stop := context.WithCancel(context.Background())
-	done = make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = run(ctx)
