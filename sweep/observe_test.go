@@ -283,6 +283,8 @@ func TestSilenceUnderLease(t *testing.T) {
 		p := f.pass()
 		require.Equal(f, []string{"live-001 cancelled"}, outcomes(p))
 		require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)
+		last := f.Clock().Add(-p.Cases[0].Silence).UTC().Format("2006-01-02T15:04:05.000000Z")
+		require.Contains(f, string(f.stored("live-001")[1].Payload), `"last_event_at":"`+last)
 	})
 }
 
