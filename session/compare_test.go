@@ -22,8 +22,7 @@ func TestStrayOfResume(t *testing.T) {
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
 		},
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			f.attach("s-0")
 			wd := f.attach("s-1")
 			end(f, wd)
@@ -50,8 +49,7 @@ func TestResumeInDoubt(t *testing.T) {
 	for name, lost := range map[string]string{
 		"the answer to the resume": "Append", "what was read after it": "Read",
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			f.attach("s-0")
 			wd := f.attach("s-1")
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
@@ -89,8 +87,7 @@ func TestResumeInDoubt(t *testing.T) {
 
 // TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
 func TestCompare(t *testing.T) {
-	subtest(t, "the row of a live run that was deleted is made again", func(f *fixture) {
-		f.start()
+	running(t, "the row of a live run that was deleted is made again", func(f *fixture) {
 		quiet, lively := f.attach("s-1"), f.attach("s-2")
 		f.attach("s-1")
 		f.attach("s-1").Activity()
@@ -108,8 +105,7 @@ func TestCompare(t *testing.T) {
 		f.requireRunning(quiet)
 		f.requireRunning(lively)
 	})
-	subtest(t, "a row that went back to an earlier attempt is made again", func(f *fixture) {
-		f.start()
+	running(t, "a row that went back to an earlier attempt is made again", func(f *fixture) {
 		f.attach("s-1")
 		older := f.row("s-1")
 		wd := f.attach("s-1")
@@ -119,8 +115,7 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, 2, f.row("s-1").Attempt)
 		f.requireRunning(wd)
 	})
-	subtest(t, "a row of an attach whose answer was lost is ended", func(f *fixture) {
-		f.start()
+	running(t, "a row of an attach whose answer was lost is ended", func(f *fixture) {
 		kept := f.attach("s-1")
 		f.cfg.Store = f.db
 		f.db.lose("Attach")
@@ -133,8 +128,7 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, session.Active, f.row("s-1").Status)
 		f.requireRunning(kept)
 	})
-	subtest(t, "a run whose attach is not answered yet is left alone", func(f *fixture) {
-		f.start()
+	running(t, "a run whose attach is not answered yet is left alone", func(f *fixture) {
 		f.attach("s-0")
 		f.db.after = func(string) error {
 			time.Sleep(2 * time.Second) // fake time
@@ -148,8 +142,7 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, session.Active, f.row("s-1").Status)
 		require.Zero(f, f.log.count("are ended"))
 	})
-	subtest(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
-		f.start()
+	running(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
 		wd := f.attach("s-1")
 		row := f.row("s-1")
 		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
@@ -164,8 +157,7 @@ func TestCompare(t *testing.T) {
 		f.requireTaken(wd)
 		require.Zero(f, f.log.count("is made again"))
 	})
-	subtest(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
-		f.start()
+	running(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.delay("Session", 2*time.Second)
 		f.attachTo(f.newKeeper("there"), "s-1") // this process is told
@@ -175,8 +167,7 @@ func TestCompare(t *testing.T) {
 		f.advance(time.Minute)
 		require.Zero(f, f.log.count("taken over"))
 	})
-	subtest(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
-		f.start()
+	running(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
 		first := f.attach("s-1")
 		f.db.after = func(string) error {
 			time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
@@ -189,8 +180,7 @@ func TestCompare(t *testing.T) {
 		f.requireRunning(second)
 		require.Equal(f, 2, f.row("s-1").Attempt)
 	})
-	subtest(t, "a run ends that its process attached to again, if that answer was lost", func(f *fixture) {
-		f.start()
+	running(t, "a run ends that its process attached to again, if that answer was lost", func(f *fixture) {
 		first := f.attach("s-1")
 		f.db.after = func(string) error { return errDown }
 		run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
@@ -232,8 +222,7 @@ func TestCompleteInDoubt(t *testing.T) {
 		},
 		"is complete with the next try": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Complete()) },
 	} {
-		subtest(t, "a run that "+name+" then is complete in its row at once", func(f *fixture) {
-			f.start()
+		running(t, "a run that "+name+" then is complete in its row at once", func(f *fixture) {
 			wd := f.attach("s-1")
 			loseComplete(f, wd)
 			end(f, wd)
@@ -241,8 +230,7 @@ func TestCompleteInDoubt(t *testing.T) {
 			require.Zero(f, f.keeper().Live())
 		})
 	}
-	subtest(t, "a run whose command failed says so in its row", func(f *fixture) {
-		f.start()
+	running(t, "a run whose command failed says so in its row", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.lose("Transact")
 		err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
@@ -252,8 +240,7 @@ func TestCompleteInDoubt(t *testing.T) {
 		complete(f, "s-1")
 		require.True(f, f.row("s-1").Failed())
 	})
-	subtest(t, "a run whose limit is exceeded while the store is down is complete when it is up", func(f *fixture) {
-		f.start()
+	running(t, "a run whose limit is exceeded while the store is down is complete when it is up", func(f *fixture) {
 		wd := f.attach("s-1")
 		loseComplete(f, wd)
 		f.db.onCall(func(context.Context, string) error { return errDown })
@@ -264,8 +251,7 @@ func TestCompleteInDoubt(t *testing.T) {
 		complete(f, "s-1")
 		require.Zero(f, f.keeper().Live())
 	})
-	subtest(t, "the row of a run that is closed while the store cannot be read is written when it can", func(f *fixture) {
-		f.start()
+	running(t, "the row of a run that is closed while the store cannot be read is written when it can", func(f *fixture) {
 		wd, other := f.attach("s-1"), f.attach("s-2")
 		loseComplete(f, wd)
 		f.db.fail("Read")
@@ -279,8 +265,7 @@ func TestCompleteInDoubt(t *testing.T) {
 		f.advance(session.DefaultPromise / 2)
 		complete(f, "s-1")
 	})
-	subtest(t, "a run whose Complete was not stored is finished when it is closed", func(f *fixture) {
-		f.start()
+	running(t, "a run whose Complete was not stored is finished when it is closed", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.hang("Transact")
 		require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)

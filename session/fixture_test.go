@@ -244,6 +244,15 @@ func subtest(t *testing.T, name string, test func(f *fixture)) {
 	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
+// running is subtest with a keeper that runs.
+func running(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	subtest(t, name, func(f *fixture) {
+		f.start()
+		test(f)
+	})
+}
+
 func (f *fixture) keeper() *session.Keeper {
 	if f.made == nil {
 		f.made = f.newKeeper("here")

@@ -16,8 +16,7 @@ import (
 )
 
 func TestFreshRows(t *testing.T) {
-	subtest(t, "within a tenth of the threshold and a pace", func(f *fixture) {
-		f.start()
+	running(t, "within a tenth of the threshold and a pace", func(f *fixture) {
 		wd := f.attach("s-1")
 		for range 1000 {
 			f.advance(time.Second)
@@ -25,8 +24,7 @@ func TestFreshRows(t *testing.T) {
 			require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+time.Second)
 		}
 	})
-	subtest(t, "to the time of the last activity, and is then not written again", func(f *fixture) {
-		f.start()
+	running(t, "to the time of the last activity, and is then not written again", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(59 * time.Second)
 		wd.Progress()
@@ -40,8 +38,7 @@ func TestFreshRows(t *testing.T) {
 		calls, _ := f.db.takeCounts()
 		require.Zero(f, calls["Freshen"])
 	})
-	subtest(t, "within a pace when a run wakes up after its row was written late", func(f *fixture) {
-		f.start()
+	running(t, "within a pace when a run wakes up after its row was written late", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(59 * time.Second)
 		wd.Activity()
@@ -52,8 +49,7 @@ func TestFreshRows(t *testing.T) {
 		f.advance(awake)
 		require.Equal(f, woke.UTC(), f.shown("s-1"))
 	})
-	subtest(t, "by the run's own threshold if that is shorter than the keeper's", func(f *fixture) {
-		f.start()
+	running(t, "by the run's own threshold if that is shorter than the keeper's", func(f *fixture) {
 		f.cfg.RunThreshold = func(runID string) time.Duration {
 			return map[string]time.Duration{"s-1": time.Minute, "s-2": watchdog.NoLimit}[runID]
 		}
@@ -250,8 +246,7 @@ func TestDatabaseDown(t *testing.T) {
 		"and says so": func(context.Context, string) error { return errDown },
 		"and hangs":   func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
-		subtest(t, name+" loses nothing, and its start and end are logged", func(f *fixture) {
-			f.start()
+		running(t, name+" loses nothing, and its start and end are logged", func(f *fixture) {
 			wd, done := f.attach("s-1"), f.attach("s-2")
 			f.advance(2 * time.Minute)
 			wd.Activity()
@@ -273,8 +268,7 @@ func TestDatabaseDown(t *testing.T) {
 			require.Equal(f, 1, f.keeper().Live())
 		})
 	}
-	subtest(t, "only for the ends of runs: the rows of live runs stay fresh", func(f *fixture) {
-		f.start()
+	running(t, "only for the ends of runs: the rows of live runs stay fresh", func(f *fixture) {
 		wd, done := f.attach("s-1"), f.attach("s-2")
 		f.db.fail("End")
 		done.Close()
@@ -449,6 +443,9 @@ func TestLockedRows(t *testing.T) {
 			f.advance(time.Second)
 		}
 		busy(f, 60*time.Second, runs...) // each is due a minute after its attach
+		busy(f, 5*time.Second, runs...)
+		require.NotEmpty(f, c.attempts["s-3"])
+		require.Empty(f, c.alone, "they were not locked for long")
 		f.db.onCall(func(context.Context, string) error { return errTrigger })
 		busy(f, 20*time.Second, runs...) // now all were locked for long
 		c.alone = nil

@@ -87,8 +87,7 @@ func TestAttach(t *testing.T) {
 			require.Zero(f, f.keeper().Live())
 		})
 	}
-	subtest(t, "a resume writes the start of its fresh window", func(f *fixture) {
-		f.start()
+	running(t, "a resume writes the start of its fresh window", func(f *fixture) {
 		wd := f.attach("s-1")
 		start := wd.StartedAt()
 		f.advance(time.Minute)
@@ -157,8 +156,7 @@ func TestEnd(t *testing.T) {
 			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(time.Hour) }, session.Active, "",
 		},
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			ctx, endParent := context.WithCancel(context.Background())
 			defer endParent()
 			wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
@@ -179,8 +177,7 @@ func TestEnd(t *testing.T) {
 		f.advance(session.DefaultPromise / 2)
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	subtest(t, "the stop of a run around it is not its own stop", func(f *fixture) {
-		f.start()
+	running(t, "the stop of a run around it is not its own stop", func(f *fixture) {
 		outer := f.attach("s-1")
 		inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
 		require.NoError(f, err)
@@ -205,8 +202,7 @@ func TestAttempts(t *testing.T) {
 		}
 		return n
 	}
-	subtest(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
-		f.start()
+	running(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
 		f.attach("s-1").Close()
 		require.Equal(f, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
 		wd := f.attach("s-1")
@@ -219,8 +215,7 @@ func TestAttempts(t *testing.T) {
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 		require.Zero(f, lost(f))
 	})
-	subtest(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
-		f.start()
+	running(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
 		first := f.attach("s-1")
 		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
 		second := f.attach("s-1")
@@ -257,8 +252,7 @@ func TestAttempts(t *testing.T) {
 		f.advance(time.Second)
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	subtest(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
-		f.start()
+	running(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Minute)
 		begun := time.Now()
@@ -284,8 +278,7 @@ func TestHandover(t *testing.T) {
 		"closed":   (*watchdog.Watchdog).Close,
 		"complete": (*watchdog.Watchdog).Complete,
 	} {
-		subtest(t, "a run that is "+name+" is not lost", func(f *fixture) {
-			f.start()
+		running(t, "a run that is "+name+" is not lost", func(f *fixture) {
 			there := f.newKeeper("there")
 			defer f.run(there)()
 			for range 20 {
@@ -301,8 +294,7 @@ func TestHandover(t *testing.T) {
 			}
 		})
 	}
-	subtest(t, "many that end at once are written together", func(f *fixture) {
-		f.start()
+	running(t, "many that end at once are written together", func(f *fixture) {
 		const runs = 1000
 		all := make([]*watchdog.Watchdog, runs)
 		for i := range all {
@@ -320,9 +312,8 @@ func TestHandover(t *testing.T) {
 		calls, _ := f.db.takeCounts()
 		require.LessOrEqual(f, calls["End"], 4)
 	})
-	subtest(t, "a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
+	running(t, "a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
 		func(f *fixture) {
-			f.start()
 			first, second := f.attach("s-1"), f.attach("s-2")
 			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
 			begun := time.Now()
@@ -337,8 +328,7 @@ func TestHandover(t *testing.T) {
 			require.Equal(f, session.Finished, f.row("s-1").Status)
 			require.Equal(f, session.Finished, f.row("s-2").Status)
 		})
-	subtest(t, "an attach that begins meanwhile is not ended by it", func(f *fixture) {
-		f.start()
+	running(t, "an attach that begins meanwhile is not ended by it", func(f *fixture) {
 		f.db.delay("End", time.Second)
 		wd := f.attach("s-1")
 		go func() { _ = wd.Close() }()

@@ -40,8 +40,7 @@ func (f *fixture) stalled() (runIDs []string) {
 }
 
 func TestLease(t *testing.T) {
-	subtest(t, "there is one for all runs of a process, renewed three times in each promise", func(f *fixture) {
-		f.start()
+	running(t, "there is one for all runs of a process, renewed three times in each promise", func(f *fixture) {
 		require.Empty(f, f.leases(), "there is no run yet")
 		for i := range 10 {
 			f.attach(name(i))
@@ -145,8 +144,7 @@ func TestOutageOfIdleRuns(t *testing.T) {
 
 // TestVouching protects that a run is only stalled as far as its keeper vouches for its silence.
 func TestVouching(t *testing.T) {
-	subtest(t, "one that signals and is then silent is stalled after the threshold, as its keeper says", func(f *fixture) {
-		f.start()
+	running(t, "one that signals and is then silent is stalled after the threshold, as its keeper says", func(f *fixture) {
 		f.attach("s-1").Activity()
 		f.advance(10 * time.Minute)
 		require.Empty(f, f.stalled())
@@ -197,8 +195,7 @@ func TestEndLocked(t *testing.T) {
 
 // TestLeaseExpired protects a process that was taken for dead and goes on.
 func TestLeaseExpired(t *testing.T) {
-	subtest(t, "it begins another, claims back what is active, and the others end with their cancel", func(f *fixture) {
-		f.start()
+	running(t, "it begins another, claims back what is active, and the others end with their cancel", func(f *fixture) {
 		back, lost := f.attach("s-1"), f.attach("s-2")
 		first := f.row("s-1").Lease
 		f.db.onCall(func(context.Context, string) error { return errDown }) // the process is cut off
@@ -228,8 +225,7 @@ func TestLeaseExpired(t *testing.T) {
 		require.Equal(f, f.row("s-2").Lease, f.row("s-1").Lease, "it is claimed back")
 		f.requireRunning(wd)
 	})
-	subtest(t, "a run that was busy all the time is not silent under the next one", func(f *fixture) {
-		f.start()
+	running(t, "a run that was busy all the time is not silent under the next one", func(f *fixture) {
 		wd := f.attach("s-1")
 		busy(f, 20*time.Minute, wd)
 		f.expire(f.row("s-1").Lease)
@@ -267,8 +263,7 @@ func (f *fixture) limited(runID string, idle time.Duration, change func(cfg *wat
 // TestAllowance checks that a row says how long the limits of its run let it be silent.
 func TestAllowance(t *testing.T) {
 	same := func(*watchdog.Config) {}
-	subtest(t, "is the longest limit with the time to end the run, of one that ends itself", func(f *fixture) {
-		f.start()
+	running(t, "is the longest limit with the time to end the run, of one that ends itself", func(f *fixture) {
 		f.limited("idle", time.Hour, same)
 		f.limited("none", watchdog.NoLimit, same)
 		f.limited("observed", time.Hour, func(cfg *watchdog.Config) { cfg.ObserveOnly = true })
@@ -298,8 +293,7 @@ func TestAllowance(t *testing.T) {
 		require.Zero(f, f.row("short").Allowance)
 		require.Equal(f, 2*time.Hour, f.row("long").Threshold)
 	})
-	subtest(t, "is in the row again under another lease, and goes with a dead one", func(f *fixture) {
-		f.start()
+	running(t, "is in the row again under another lease, and goes with a dead one", func(f *fixture) {
 		f.limited("idle", time.Hour, same)
 		before := f.row("idle")
 		f.expire(before.Lease)

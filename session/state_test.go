@@ -42,8 +42,7 @@ func (f *fixture) state(runID string) (s session.State) {
 }
 
 func TestSpendInRow(t *testing.T) {
-	subtest(t, "shows what a run has used, with the activity that is written anyway", func(f *fixture) {
-		f.start()
+	running(t, "shows what a run has used, with the activity that is written anyway", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 5}})
 		bash := watchdog.Amount{
 			InputTokens: 100, ToolCalls: 1, Tool: "bash", Cost: watchdog.Money{Micros: 50_000, Currency: "EUR"},
@@ -60,8 +59,7 @@ func TestSpendInRow(t *testing.T) {
 			{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
 		]}`, string(f.row("s-1").State))
 	})
-	subtest(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
-		f.start()
+	running(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{
 			Tokens: 1000, CallInput: 500, Requests: 20, Reserve: watchdog.Totals{Tokens: 100}, WarnAt: []float64{0.9, 0.5},
 		})
@@ -74,8 +72,7 @@ func TestSpendInRow(t *testing.T) {
 			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
 		}, f.state("s-1").Spent, "and what it repeats is not among them")
 	})
-	subtest(t, "has a bounded number of warnings", func(f *fixture) {
-		f.start()
+	running(t, "has a bounded number of warnings", func(f *fixture) {
 		var at []float64
 		for n := range 100 {
 			at = append(at, float64(n+1)/101)
@@ -84,8 +81,7 @@ func TestSpendInRow(t *testing.T) {
 		f.shows(wd)
 		require.Equal(f, at[len(at)-session.MaxWarnAt:], f.state("s-1").Spent[0].WarnAt, "those nearest to the limit")
 	})
-	subtest(t, "is not written for spend alone", func(f *fixture) {
-		f.start()
+	running(t, "is not written for spend alone", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{Tokens: 1000})
 		f.advance(time.Minute)
 		wd.Activity()
@@ -101,8 +97,7 @@ func TestSpendInRow(t *testing.T) {
 		require.Zero(f, calls["Freshen"])
 		require.Zero(f, written)
 	})
-	subtest(t, "has a bounded number of limits and says how many more there are", func(f *fixture) {
-		f.start()
+	running(t, "has a bounded number of limits and says how many more there are", func(f *fixture) {
 		tools := map[string]int64{}
 		for n := range session.MaxSpent + 2 {
 			tools[fmt.Sprintf("tool-%02d", n)] = 1
@@ -165,8 +160,7 @@ func TestRunState(t *testing.T) {
 
 // TestComplete protects that a run which has done its work is finished in its row, too, and stays so.
 func TestComplete(t *testing.T) {
-	subtest(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
-		f.start()
+	running(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Minute)
 		require.NoError(f, wd.Complete())
@@ -190,8 +184,7 @@ func TestComplete(t *testing.T) {
 func TestCommandEndInRow(t *testing.T) {
 	status := 7
 	failed := record.CommandEnd{Outcome: "failed", ExitStatus: (*record.Count)(&status)}
-	subtest(t, "the row of a run says with its end how its command ended", func(f *fixture) {
-		f.start()
+	running(t, "the row of a run says with its end how its command ended", func(f *fixture) {
 		wd := f.attach("s-1")
 		wd.Note("tests")
 		require.False(f, f.row("s-1").Failed())
@@ -201,8 +194,7 @@ func TestCommandEndInRow(t *testing.T) {
 		want := session.State{Phase: "tests", WallClock: state.WallClock, Outcome: "failed", ExitStatus: &status}
 		require.Equal(f, want, state)
 	})
-	subtest(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
-		f.start()
+	running(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
 		wd := f.attach("s-1")
 		before := f.row("s-1").State
 		wd.Note("late")

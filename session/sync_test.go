@@ -16,8 +16,7 @@ import (
 
 // TestCancelFromElsewhere: the cancel of another process ends the run.
 func TestCancelFromElsewhere(t *testing.T) {
-	subtest(t, "at once, if the store is a Listener", func(f *fixture) {
-		f.start()
+	running(t, "at once, if the store is a Listener", func(f *fixture) {
 		wd, other := f.attach("s-1"), f.attach("s-2")
 		f.advance(time.Hour)
 		begun := time.Now()
@@ -42,8 +41,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.advance(session.DefaultPoll)
 		f.requireCancelled(wd)
 	})
-	subtest(t, "within a minute, if a notification is lost", func(f *fixture) {
-		f.start()
+	running(t, "within a minute, if a notification is lost", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.dropNotices = true
 		f.advance(time.Millisecond)
@@ -88,8 +86,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.requireCancelled(wd)
 		require.NotEqual(f, time.Now().UTC(), f.shown("s-1"))
 	})
-	subtest(t, "of many runs sixteen read the store at once", func(f *fixture) {
-		f.start()
+	running(t, "of many runs sixteen read the store at once", func(f *fixture) {
 		var all []*watchdog.Watchdog
 		for i := range 7 * 16 {
 			all = append(all, f.attach(name(i)))
@@ -115,8 +112,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 }
 
 func TestSyncFails(t *testing.T) {
-	subtest(t, "is tried again until it succeeds, and logged once", func(f *fixture) {
-		f.start()
+	running(t, "is tried again until it succeeds, and logged once", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Hour)
 		f.db.fail("Read")
@@ -142,8 +138,7 @@ func TestSyncFails(t *testing.T) {
 		f.requireRunning(wd)
 		require.Zero(f, f.log.count("level="))
 	})
-	subtest(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
-		f.start()
+	running(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, f.db.Append(context.Background(), watchdog.Event{
 			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
@@ -158,8 +153,7 @@ func TestSyncFails(t *testing.T) {
 		require.LessOrEqual(f, calls["Read"], 2, "the poll and the comparison find it too")
 		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
 	})
-	subtest(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
-		f.start()
+	running(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, wd.Interrupt("SIGTERM"))
 		f.cancel("s-1")
@@ -167,8 +161,7 @@ func TestSyncFails(t *testing.T) {
 		require.Zero(f, f.log.count("level="))
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	subtest(t, "is logged again after a sync that succeeded", func(f *fixture) {
-		f.start()
+	running(t, "is logged again after a sync that succeeded", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.finish("s-1")
 		for n := 1; n < 3; n++ {
