@@ -282,7 +282,7 @@ const (
 type outcomes map[string]outcome
 
 func (s Skipped) outcomes() outcomes {
-	all := make(outcomes, len(s.Gone)+len(s.Locked)+len(s.Failed))
+	all := outcomes{}
 	for _, runID := range s.Gone {
 		all[runID] = wentAway
 	}

@@ -171,6 +171,22 @@ func TestVouching(t *testing.T) {
 	})
 }
 
+// TestRenewalLooks checks that a run which had nothing new for long is looked at with each renewal of the lease.
+func TestRenewalLooks(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Promise = 9 * time.Second
+		f.start()
+		wd := f.attach("s-1")
+		for i := range 8 {
+			f.advance(5*time.Minute + time.Duration(i)*time.Second)
+			wd.Activity()
+			at := time.Now()
+			f.advance(3 * time.Second)
+			require.Equal(t, at.UTC(), f.shown("s-1"))
+		}
+	})
+}
+
 // TestEndLocked checks that a keeper which ends does not expire its lease again and again because of a row that others
 // have locked.
 func TestEndLocked(t *testing.T) {

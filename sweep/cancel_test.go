@@ -306,6 +306,16 @@ func TestGrace(t *testing.T) {
 		stop()
 		require.Equal(f, []string{"s-1"}, f.ended())
 	})
+	subtest(t, "those that end within a second have one pass", func(f *fixture) {
+		warned(f)
+		f.put("s-1", time.Hour)
+		f.pass()
+		f.advance(time.Second)
+		f.put("s-2", time.Hour)
+		f.pass()
+		defer f.run()()
+		require.Equal(f, time.Now().Add(time.Minute), f.sweeper().Stats().Next)
+	})
 	subtest(t, "a pass warns at most as many as it may cancel, and can do both", func(f *fixture) {
 		warned(f)
 		names := f.putStalled(25)

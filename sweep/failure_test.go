@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,6 +211,22 @@ func TestStartOfLateAnswer(t *testing.T) {
 		require.EqualValues(f, 1, calls.Load())
 		require.EqualValues(f, 1, most.Load(), "no two sweepers call Start at once")
 	})
+}
+
+// TestStartUnderClaim: a cancel that is found to be committed has its start if the claim lasts for as long as that takes.
+func TestStartUnderClaim(t *testing.T) {
+	for left, resumed := range map[time.Duration]int{31 * time.Second: 1, 31*time.Second - time.Millisecond: 0} {
+		subtest(t, fmt.Sprint("with so much left: ", left), func(f *fixture) {
+			f.starts(0, 0)
+			f.put("s-1", time.Hour)
+			f.after = func() error { return errors.New("connection lost") }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			f.fails("down")
+			f.onSession, f.after = nil, nil
+			f.advance(claimFor - left)
+			require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: resumed}, f.pass().Tally)
+		})
+	}
 }
 
 // TestLookUpIsBounded protects that a database which answers slowly about many cancels in doubt does not keep a pass
