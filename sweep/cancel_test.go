@@ -339,6 +339,7 @@ func TestGrace(t *testing.T) {
 		stop := f.run()
 		f.advance(4 * time.Minute)
 		require.Len(f, f.ended(), 1)
+		require.Equal(f, 3, f.sweeper().Stats().Last.Deferred)
 		f.advance(15 * time.Minute)
 		stop()
 		require.Len(f, f.ended(), 4)
