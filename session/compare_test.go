@@ -8,41 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sweep"
 )
-
-// TestSameAttempt protects a run against two processes that have the same number of attempt, because the row was lost in
-// between: one of them ends.
-func TestSameAttempt(t *testing.T) {
-	for name, lively := range map[string]bool{"signals": true, "is quiet": false} {
-		subtest(t, "while the first "+name, func(f *fixture) {
-			f.start()
-			there := f.newKeeper("there")
-			defer f.run(there)()
-			first := f.attach("s-1")
-			require.NoError(f, f.db.Delete(context.Background(), "s-1"))
-			second := f.attachTo(there, "s-1")
-			require.Equal(f, first.Attempt().Number, second.Attempt().Number)
-			if lively {
-				busy(f, 2*time.Minute, first)
-			} else {
-				f.advance(2 * time.Minute)
-			}
-			ended := first
-			if second.Context().Err() != nil {
-				ended = second
-			} else {
-				require.Error(f, first.Context().Err(), "both go on")
-			}
-			var taken *session.TakeoverError
-			require.ErrorAs(f, context.Cause(ended.Context()), &taken)
-			f.advance(5 * time.Minute)
-			require.Equal(f, 1, f.keeper().Live()+there.Live())
-			require.Equal(f, session.Active, f.row("s-1").Status)
-		})
-	}
-}
 
 // TestStrayOfResume protects that a row which nobody runs says how the run ended before, if it is of a Resume whose
 // answer was lost and whose window never opened.
@@ -53,8 +22,7 @@ func TestStrayOfResume(t *testing.T) {
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
 		},
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			f.attach("s-0")
 			wd := f.attach("s-1")
 			end(f, wd)
@@ -81,8 +49,7 @@ func TestResumeInDoubt(t *testing.T) {
 	for name, lost := range map[string]string{
 		"the answer to the resume": "Append", "what was read after it": "Read",
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			f.attach("s-0")
 			wd := f.attach("s-1")
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
@@ -116,48 +83,11 @@ func TestResumeInDoubt(t *testing.T) {
 			require.NoError(f, wd.Close())
 		})
 	}
-	subtest(t, "a row that nobody runs", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
-		require.NoError(f, wd.Close())
-		before := f.row("s-1")
-		run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
-		again, err := watchdog.Resume(context.Background(), run, watchdog.Config{Store: f.db})
-		require.NoError(f, err, "opened without a row")
-		defer again.Close()
-		f.attach("s-0")
-		_, _, err = f.db.Memory.Attach(context.Background(), session.Session{
-			RunID: "s-1", StartedAt: again.StartedAt(), Host: "here", Lease: f.row("s-0").Lease,
-		})
-		require.NoError(f, err)
-		f.advance(4 * time.Minute)
-		require.Equal(f, session.Interrupted, f.row("s-1").Status)
-	})
-}
-
-// TestStrayWithEnd protects that a row which nobody runs says what the end of its window says, if that is stored.
-func TestStrayWithEnd(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.start()
-		f.attach("s-0")
-		f.db.lose("Attach")
-		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
-		require.ErrorIs(t, err, errDown)
-		f.db.after = nil
-		stalled := sweep.StalledRun{RunID: "s-1", StartedAt: run.StartedAt, DecidedAt: time.Now(), Threshold: time.Minute}
-		require.NoError(t, f.db.Append(context.Background(), stalled.CancelEvents()...))
-		f.advance(121 * time.Second)
-		require.Equal(t, session.Cancelled, f.row("s-1").Status)
-		require.Equal(t, watchdog.SessionIdleTimeout, f.row("s-1").Reason)
-	})
 }
 
 // TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
 func TestCompare(t *testing.T) {
-	subtest(t, "the row of a live run that was deleted is made again", func(f *fixture) {
-		f.start()
+	running(t, "the row of a live run that was deleted is made again", func(f *fixture) {
 		quiet, lively := f.attach("s-1"), f.attach("s-2")
 		f.attach("s-1")
 		f.attach("s-1").Activity()
@@ -175,8 +105,7 @@ func TestCompare(t *testing.T) {
 		f.requireRunning(quiet)
 		f.requireRunning(lively)
 	})
-	subtest(t, "a row that went back to an earlier attempt is made again", func(f *fixture) {
-		f.start()
+	running(t, "a row that went back to an earlier attempt is made again", func(f *fixture) {
 		f.attach("s-1")
 		older := f.row("s-1")
 		wd := f.attach("s-1")
@@ -186,12 +115,11 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, 2, f.row("s-1").Attempt)
 		f.requireRunning(wd)
 	})
-	subtest(t, "a row of an attach whose answer was lost is ended", func(f *fixture) {
-		f.start()
+	running(t, "a row of an attach whose answer was lost is ended", func(f *fixture) {
 		kept := f.attach("s-1")
 		f.cfg.Store = f.db
 		f.db.lose("Attach")
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+		_, err := f.try("s-2", f.config(f.keeper()))
 		require.ErrorIs(f, err, errDown)
 		f.db.after = nil
 		require.Equal(f, session.Active, f.row("s-2").Status)
@@ -200,8 +128,7 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, session.Active, f.row("s-1").Status)
 		f.requireRunning(kept)
 	})
-	subtest(t, "a run whose attach is not answered yet is left alone", func(f *fixture) {
-		f.start()
+	running(t, "a run whose attach is not answered yet is left alone", func(f *fixture) {
 		f.attach("s-0")
 		f.db.after = func(string) error {
 			time.Sleep(2 * time.Second) // fake time
@@ -215,8 +142,7 @@ func TestCompare(t *testing.T) {
 		require.Equal(f, session.Active, f.row("s-1").Status)
 		require.Zero(f, f.log.count("are ended"))
 	})
-	subtest(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
-		f.start()
+	running(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
 		wd := f.attach("s-1")
 		row := f.row("s-1")
 		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
@@ -228,12 +154,10 @@ func TestCompare(t *testing.T) {
 			return nil
 		})
 		f.advance(70 * time.Second)
-		var taken *session.TakeoverError
-		require.ErrorAs(f, context.Cause(wd.Context()), &taken)
+		f.requireTaken(wd)
 		require.Zero(f, f.log.count("is made again"))
 	})
-	subtest(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
-		f.start()
+	running(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.delay("Session", 2*time.Second)
 		f.attachTo(f.newKeeper("there"), "s-1") // this process is told
@@ -243,8 +167,7 @@ func TestCompare(t *testing.T) {
 		f.advance(time.Minute)
 		require.Zero(f, f.log.count("taken over"))
 	})
-	subtest(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
-		f.start()
+	running(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
 		first := f.attach("s-1")
 		f.db.after = func(string) error {
 			time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
@@ -257,8 +180,7 @@ func TestCompare(t *testing.T) {
 		f.requireRunning(second)
 		require.Equal(f, 2, f.row("s-1").Attempt)
 	})
-	subtest(t, "a run ends that its process attached to again, if that answer was lost", func(f *fixture) {
-		f.start()
+	running(t, "a run ends that its process attached to again, if that answer was lost", func(f *fixture) {
 		first := f.attach("s-1")
 		f.db.after = func(string) error { return errDown }
 		run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
@@ -266,23 +188,112 @@ func TestCompare(t *testing.T) {
 		require.ErrorIs(f, err, errDown)
 		f.db.after = nil
 		f.advance(time.Millisecond)
-		var taken *session.TakeoverError
-		require.ErrorAs(f, context.Cause(first.Context()), &taken)
+		f.requireTaken(first)
 		require.Zero(f, f.keeper().Live())
 		f.advance(121 * time.Second)
 		require.Equal(f, session.Interrupted, f.row("s-1").Status)
 	})
-	subtest(t, "runs that begin while the rows are read are left alone", func(f *fixture) {
+}
+
+// loseComplete has the run say that it is complete, which is stored, and the answer lost.
+func loseComplete(f *fixture, wd *watchdog.Watchdog) {
+	f.Helper()
+	f.db.lose("Transact")
+	require.ErrorIs(f, wd.Complete(), errDown)
+	f.db.after = nil
+	f.requireRunning(wd)
+	events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, wd.ID())
+	require.NoError(f, err)
+	require.Equal(f, watchdog.EventComplete, events[len(events)-1].Type)
+}
+
+// TestCompleteInDoubt protects that the row says what the events say of a run whose Complete was stored, and failed.
+func TestCompleteInDoubt(t *testing.T) {
+	complete := func(f *fixture, runID string) {
+		f.Helper()
+		require.Equal(f, session.Finished, f.row(runID).Status)
+		require.Equal(f, watchdog.StopReason("complete"), f.row(runID).Reason)
+	}
+	for name, end := range map[string]func(f *fixture, wd *watchdog.Watchdog){
+		"is closed": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Close()) },
+		"is interrupted": func(f *fixture, wd *watchdog.Watchdog) {
+			require.NoError(f, wd.Interrupt("SIGTERM"))
+			require.NoError(f, wd.Close())
+		},
+		"is complete with the next try": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Complete()) },
+	} {
+		running(t, "a run that "+name+" then is complete in its row at once", func(f *fixture) {
+			wd := f.attach("s-1")
+			loseComplete(f, wd)
+			end(f, wd)
+			complete(f, "s-1")
+			require.Zero(f, f.keeper().Live())
+		})
+	}
+	running(t, "a run whose command failed says so in its row", func(f *fixture) {
+		wd := f.attach("s-1")
+		f.db.lose("Transact")
+		err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
+		require.ErrorIs(f, err, errDown)
+		f.db.after = nil
+		require.NoError(f, wd.Close())
+		complete(f, "s-1")
+		require.True(f, f.row("s-1").Failed())
+	})
+	running(t, "a run whose limit is exceeded while the store is down is complete when it is up", func(f *fixture) {
+		wd := f.attach("s-1")
+		loseComplete(f, wd)
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		f.advance(watchdog.DefaultWallClock + 10*time.Second)
+		require.ErrorIs(f, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		f.db.onCall(nil)
+		f.advance(10 * time.Second)
+		complete(f, "s-1")
+		require.Zero(f, f.keeper().Live())
+	})
+	running(t, "the row of a run that is closed while the store cannot be read is written when it can", func(f *fixture) {
+		wd, other := f.attach("s-1"), f.attach("s-2")
+		loseComplete(f, wd)
+		f.db.fail("Read")
+		require.NoError(f, wd.Close())
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.NoError(f, other.Close())
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(f, session.Finished, f.row("s-2").Status, "it is not in doubt")
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise / 2)
+		complete(f, "s-1")
+	})
+	running(t, "a run whose Complete was not stored is finished when it is closed", func(f *fixture) {
+		wd := f.attach("s-1")
+		f.db.hang("Transact")
+		require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
+		require.NoError(f, wd.Close())
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Empty(f, f.row("s-1").Reason)
+	})
+}
+
+// TestResumeFails protects the row of a cancelled run: the events and the row say the same, also when the run could not
+// be resumed.
+func TestResumeFails(t *testing.T) {
+	inBubble(t, func(f *fixture) {
 		f.start()
-		f.attach("s-0")
-		f.db.delay("LeaseSessions", 2*time.Second)
-		for i := range 200 {
-			f.attach(name(i + 1))
-			f.advance(time.Second)
-		}
-		for i := range 200 {
-			require.Equal(f, session.Active, f.row(name(i)).Status)
-		}
-		require.Zero(f, f.log.count("level="))
+		wd := f.attach("s-1")
+		f.advance(watchdog.DefaultWallClock + 1)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(t, session.Cancelled, f.row("s-1").Status)
+
+		f.db.fail("Append", "Transact")
+		run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
+		_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+		require.ErrorIs(t, err, errDown)
+		f.db.onCall(nil)
+		f.advance(2*session.DefaultPace + time.Second)
+		row := f.row("s-1")
+		require.Equal(t, session.Cancelled, row.Status)
+		require.Equal(t, watchdog.WallClockExceeded, row.Reason)
 	})
 }

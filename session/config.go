@@ -111,9 +111,4 @@ func (c *KeeperConfig) runThreshold(runID string) (time.Duration, error) {
 	return threshold, nil
 }
 
-func (c *KeeperConfig) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.Default()
-	}
-	return c.Logger
-}
+func (c *KeeperConfig) logger() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }

@@ -29,6 +29,9 @@ func (k *Keeper) SetAllowed(allowed time.Duration) {
 	k.rows.allowed = func(*watchdog.Watchdog) time.Duration { return allowed }
 }
 
+// Told tells the keeper that a run has ended, as its Listener does.
+func (k *Keeper) Told(runID string) { k.roster.request(runID) }
+
 // Requested returns how many runs are to look for a cancel.
 func (k *Keeper) Requested() int {
 	k.roster.mu.Lock()

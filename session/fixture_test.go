@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,10 +58,10 @@ func (d *database) onCall(on func(ctx context.Context, call string) error) {
 	d.hook = on
 }
 
-// fail has one call fail from now on.
-func (d *database) fail(name string) {
+// fail has some calls fail from now on.
+func (d *database) fail(names ...string) {
 	d.onCall(func(_ context.Context, call string) error {
-		if call == name {
+		if slices.Contains(names, call) {
 			return errDown
 		}
 		return nil
@@ -131,6 +132,9 @@ func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog
 }
 
 func (d *database) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := d.called(ctx, "Append"); err != nil {
+		return err
+	}
 	return d.answer("Append", d.Memory.Append(ctx, events...))
 }
 
@@ -240,6 +244,15 @@ func subtest(t *testing.T, name string, test func(f *fixture)) {
 	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
+// running is subtest with a keeper that runs.
+func running(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	subtest(t, name, func(f *fixture) {
+		f.start()
+		test(f)
+	})
+}
+
 func (f *fixture) keeper() *session.Keeper {
 	if f.made == nil {
 		f.made = f.newKeeper("here")
@@ -281,10 +294,21 @@ func (f *fixture) attach(runID string) *watchdog.Watchdog {
 
 func (f *fixture) attachTo(k *session.Keeper, runID string) *watchdog.Watchdog {
 	f.Helper()
-	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: runID, StartedAt: time.Now()}, f.config(k))
+	return f.attachAs(runID, f.config(k))
+}
+
+// attachAs is attach with a config of its own.
+func (f *fixture) attachAs(runID string, cfg watchdog.Config) *watchdog.Watchdog {
+	f.Helper()
+	wd, err := f.try(runID, cfg)
 	require.NoError(f, err)
 	f.Cleanup(func() { wd.Close() })
 	return wd
+}
+
+// try attaches to a run, which may fail.
+func (f *fixture) try(runID string, cfg watchdog.Config) (*watchdog.Watchdog, error) {
+	return watchdog.New(context.Background(), watchdog.Run{ID: runID, StartedAt: time.Now()}, cfg)
 }
 
 func (f *fixture) config(k *session.Keeper) watchdog.Config {
@@ -359,6 +383,13 @@ func (f *fixture) finish(runID string) {
 	ends := []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}}
 	_, err := f.db.Memory.End(context.Background(), ends)
 	require.NoError(f, err)
+}
+
+// requireTaken checks that another process has taken the run over.
+func (f *fixture) requireTaken(wd *watchdog.Watchdog) (taken *session.TakeoverError) {
+	f.Helper()
+	require.ErrorAs(f, context.Cause(wd.Context()), &taken)
+	return taken
 }
 
 func (f *fixture) requireRunning(wd *watchdog.Watchdog) {

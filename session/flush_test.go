@@ -2,6 +2,9 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,8 +16,7 @@ import (
 )
 
 func TestFreshRows(t *testing.T) {
-	subtest(t, "within a tenth of the threshold and a pace", func(f *fixture) {
-		f.start()
+	running(t, "within a tenth of the threshold and a pace", func(f *fixture) {
 		wd := f.attach("s-1")
 		for range 1000 {
 			f.advance(time.Second)
@@ -22,8 +24,7 @@ func TestFreshRows(t *testing.T) {
 			require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+time.Second)
 		}
 	})
-	subtest(t, "to the time of the last activity, and is then not written again", func(f *fixture) {
-		f.start()
+	running(t, "to the time of the last activity, and is then not written again", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(59 * time.Second)
 		wd.Progress()
@@ -37,17 +38,7 @@ func TestFreshRows(t *testing.T) {
 		calls, _ := f.db.takeCounts()
 		require.Zero(f, calls["Freshen"])
 	})
-	subtest(t, "within a pace when a run wakes up after a long silence", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(10*time.Minute - time.Millisecond)
-		wd.Activity()
-		woke := time.Now()
-		f.advance(awake)
-		require.Equal(f, woke.UTC(), f.shown("s-1"))
-	})
-	subtest(t, "within a pace when a run wakes up after its row was written late", func(f *fixture) {
-		f.start()
+	running(t, "within a pace when a run wakes up after its row was written late", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(59 * time.Second)
 		wd.Activity()
@@ -58,20 +49,7 @@ func TestFreshRows(t *testing.T) {
 		f.advance(awake)
 		require.Equal(f, woke.UTC(), f.shown("s-1"))
 	})
-	subtest(t, "during a hold, and from its end on after it", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		hold, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(f, err)
-		f.advance(time.Hour)
-		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+time.Second)
-		hold.Close()
-		end := time.Now()
-		f.advance(10 * time.Minute)
-		require.Equal(f, end.UTC(), f.shown("s-1"))
-	})
-	subtest(t, "by the run's own threshold if that is shorter than the keeper's", func(f *fixture) {
-		f.start()
+	running(t, "by the run's own threshold if that is shorter than the keeper's", func(f *fixture) {
 		f.cfg.RunThreshold = func(runID string) time.Duration {
 			return map[string]time.Duration{"s-1": time.Minute, "s-2": watchdog.NoLimit}[runID]
 		}
@@ -90,18 +68,6 @@ func TestFreshRows(t *testing.T) {
 		off.Activity()
 		f.advance(awake)
 		require.NotEqual(f, begun, f.shown("s-2"))
-	})
-	subtest(t, "with activity that came while a statement waited for its answer", func(f *fixture) {
-		f.cfg.Store = slowFreshen{f.db}
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(2*time.Minute - 500*time.Millisecond)
-		wd.Activity()
-		f.advance(2 * time.Second)
-		wd.Activity()
-		last := time.Now()
-		f.advance(6 * time.Minute)
-		require.Equal(f, last.UTC(), f.shown("s-1"))
 	})
 }
 
@@ -135,17 +101,6 @@ func TestRowsTogether(t *testing.T) {
 		require.LessOrEqual(t, calls["Freshen"], 10*20)
 		require.LessOrEqual(t, written, 10*len(all)*21/20)
 	})
-}
-
-// slowFreshen returns from Freshen long after it has written the rows.
-type slowFreshen struct{ session.Store }
-
-func (s slowFreshen) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (session.Skipped, error) {
-	skipped, err := s.Store.Freshen(ctx, lease, fresh)
-	time.Sleep(4 * time.Second) // fake time
-	return skipped, err
 }
 
 // TestManyRuns: ten thousand runs cost a few statements a second.
@@ -284,4 +239,302 @@ func tenThousand(b *testing.B) (*session.Keeper, []*watchdog.Watchdog) {
 		b.Cleanup(func() { all[i].Close() })
 	}
 	return k, all
+}
+
+func TestDatabaseDown(t *testing.T) {
+	for name, fail := range map[string]func(ctx context.Context, call string) error{
+		"and says so": func(context.Context, string) error { return errDown },
+		"and hangs":   func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) },
+	} {
+		running(t, name+" loses nothing, and its start and end are logged", func(f *fixture) {
+			wd, done := f.attach("s-1"), f.attach("s-2")
+			f.advance(2 * time.Minute)
+			wd.Activity()
+			f.db.onCall(fail)
+			done.Close()
+			for range 300 {
+				f.advance(time.Second)
+				wd.Activity()
+			}
+			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, session.Active, f.row("s-2").Status)
+			f.db.onCall(nil)
+			f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
+			require.Less(f, time.Since(f.shown("s-1")), 20*time.Second)
+			require.Equal(f, session.Finished, f.row("s-2").Status)
+			require.Equal(f, 1, f.log.count("are kept fresh again"))
+			f.advance(time.Hour)
+			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, 1, f.keeper().Live())
+		})
+	}
+	running(t, "only for the ends of runs: the rows of live runs stay fresh", func(f *fixture) {
+		wd, done := f.attach("s-1"), f.attach("s-2")
+		f.db.fail("End")
+		done.Close()
+		f.advance(5 * time.Minute)
+		wd.Activity()
+		woke := time.Now()
+		f.advance(awake)
+		require.Equal(f, woke.UTC(), f.shown("s-1"))
+		require.Equal(f, 1, f.log.count("level=ERROR"))
+		f.db.onCall(nil)
+	})
+	subtest(t, "not down: a stop of the keeper in the middle of a call is no outage", func(f *fixture) {
+		stop := f.run(f.keeper())
+		wd := f.attach("s-1")
+		f.advance(2 * time.Minute)
+		wd.Activity()
+		ended := 0
+		f.db.onCall(func(ctx context.Context, call string) error {
+			if ended++; call == "Freshen" && ended == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		f.advance(awake)
+		stop()
+		require.Less(f, time.Since(f.shown("s-1")), 2*time.Second+awake, "written by the last flush")
+		require.Zero(f, f.log.count("level="))
+	})
+}
+
+// TestUnrecorded protects that a row does not say that a run was cancelled before its event does.
+func TestUnrecorded(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.fail("Append", "Transact")
+		f.advance(watchdog.DefaultWallClock + time.Minute)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.Error(t, wd.Close())
+		f.advance(time.Minute)
+		require.Equal(t, session.Active, f.row("s-1").Status)
+		f.db.onCall(nil)
+		f.advance(2 * awake)
+		require.Equal(t, session.Cancelled, f.row("s-1").Status)
+		stored, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+		require.NoError(t, err)
+		isCancel := func(e watchdog.Event) bool { return e.Type == watchdog.EventCancel }
+		require.True(t, slices.ContainsFunc(stored, isCancel))
+	})
+}
+
+var errTrigger = errors.New("the host's trigger refuses it")
+
+// A contended is a database of which others have locked some rows, and refuse some.
+type contended struct {
+	*database
+
+	mu       sync.Mutex
+	locked   map[string]bool
+	patient  bool   // a row alone is waited for, and its lock ends meanwhile
+	stuck    string // a run whose lock does not end
+	refused  map[string]bool
+	attempts map[string][]time.Time // when each run was tried
+	alone    []string               // the runs that were tried alone
+}
+
+func newContended(f *fixture) *contended {
+	return &contended{
+		database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
+	}
+}
+
+// change changes what others have locked or refuse.
+func (c *contended) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// split returns the runs that are skipped, and the rows that may be written.
+func split[E any](c *contended, all []E, runOf func(E) string) (skipped session.Skipped, free []E) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	skipped.Failed = map[string]error{}
+	for _, e := range all {
+		runID := runOf(e)
+		c.attempts[runID] = append(c.attempts[runID], time.Now())
+		if len(all) == 1 {
+			c.alone = append(c.alone, runID)
+		}
+		switch {
+		case c.locked[runID] && !(c.patient && len(all) == 1 && runID != c.stuck):
+			skipped.Locked = append(skipped.Locked, runID)
+		case c.refused[runID]:
+			skipped.Failed[runID] = errTrigger
+		default:
+			free = append(free, e)
+		}
+	}
+	return skipped, free
+}
+
+func (c *contended) Freshen(
+	ctx context.Context, lease string, fresh []session.Freshness,
+) (session.Skipped, error) {
+	skipped, free := split(c, fresh, func(f session.Freshness) string { return f.RunID })
+	written, err := c.database.Freshen(ctx, lease, free)
+	skipped.Gone = written.Gone
+	return skipped, err
+}
+
+func (c *contended) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
+	skipped, free := split(c, ends, func(e session.Ending) string { return e.RunID })
+	_, err := c.database.End(ctx, free)
+	return skipped, err
+}
+
+// inContention runs a test whose keeper is on a contended database.
+func inContention(t *testing.T, test func(f *fixture, c *contended)) {
+	inBubble(t, func(f *fixture) {
+		c := newContended(f)
+		f.cfg.Store = c
+		f.start()
+		f.Cleanup(func() { clear(c.locked); clear(c.refused) }) // or the keeper's end waits for them
+		test(f, c)
+	})
+}
+
+// contention is inContention for a part of a test.
+func contention(t *testing.T, name string, test func(f *fixture, c *contended)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inContention(t, test) })
+}
+
+// busy has runs signal every second for so long.
+func busy(f *fixture, long time.Duration, runs ...*watchdog.Watchdog) {
+	for range int(long / time.Second) {
+		for _, wd := range runs {
+			wd.Activity()
+		}
+		f.advance(time.Second)
+	}
+}
+
+// TestLockedRows checks that rows which others have locked hold up no others, and are written when they are free.
+func TestLockedRows(t *testing.T) {
+	contention(t, "the others are kept fresh", func(f *fixture, c *contended) {
+		locked, free := f.attach("s-1"), f.attach("s-2")
+		c.change(func() { c.locked["s-1"] = true })
+		busy(f, time.Hour, locked, free)
+		require.LessOrEqual(f, time.Since(f.shown("s-2")), time.Minute+time.Second)
+		require.Greater(f, time.Since(f.shown("s-1")), 58*time.Minute)
+		c.change(func() { delete(c.locked, "s-1") })
+		f.advance(2 * time.Second)
+		require.Less(f, time.Since(f.shown("s-1")), 4*time.Second)
+		require.Zero(f, f.log.count("level=ERROR"), "it is no outage")
+	})
+	contention(t, "a row that is locked at every look is waited for alone", func(f *fixture, c *contended) {
+		locked, free := f.attach("s-1"), f.attach("s-2")
+		busy(f, time.Minute, locked, free)
+		c.change(func() { c.locked["s-1"], c.patient = true, true })
+		busy(f, 3*time.Minute, locked, free)
+		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
+	})
+	contention(t, "each is waited for alone, in their order, though one stays locked", func(f *fixture, c *contended) {
+		c.patient, c.stuck = true, "s-1"
+		var runs []*watchdog.Watchdog
+		for _, runID := range []string{"s-1", "s-2", "s-3"} {
+			c.locked[runID] = true
+			runs = append(runs, f.attach(runID))
+			f.advance(time.Second)
+		}
+		busy(f, 60*time.Second, runs...) // each is due a minute after its attach
+		busy(f, 5*time.Second, runs...)
+		require.NotEmpty(f, c.attempts["s-3"])
+		require.Empty(f, c.alone, "they were not locked for long")
+		f.db.onCall(func(context.Context, string) error { return errTrigger })
+		busy(f, 20*time.Second, runs...) // now all were locked for long
+		c.alone = nil
+		f.db.onCall(nil)
+		busy(f, 3*time.Second, runs...)
+		require.Equal(f, []string{"s-1", "s-2", "s-3"}, c.alone)
+		require.Less(f, time.Since(f.shown("s-2")), 4*time.Second)
+		require.Less(f, time.Since(f.shown("s-3")), 4*time.Second)
+		tries := len(c.attempts["s-2"])
+		busy(f, 30*time.Second, runs...)
+		require.Len(f, c.attempts["s-2"], tries, "it is fresh")
+	})
+}
+
+// TestRefusedRows checks that a row which the database refuses holds up no others, and is tried by growing pauses.
+func TestRefusedRows(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		refused, free, ended := f.attach("s-1"), f.attach("s-2"), f.attach("s-3")
+		f.advance(time.Minute)
+		c.change(func() { c.refused["s-1"], c.refused["s-3"] = true, true })
+		ended.Close()
+		busy(f, time.Hour, refused, free)
+		require.LessOrEqual(t, time.Since(f.shown("s-2")), time.Minute+time.Second)
+		require.Equal(t, 2, f.log.count("the database refuses the row of a session"))
+		require.Equal(t, 2, f.log.count(errTrigger.Error()))
+		c.change(func() { clear(c.refused) })
+		f.advance(time.Minute + time.Second)
+		require.Less(t, time.Since(f.shown("s-1")), 2*time.Minute)
+		require.Equal(t, session.Finished, f.row("s-3").Status)
+		c.refused["s-1"] = true
+		busy(f, 2*time.Minute, refused)
+		require.Equal(t, 3, f.log.count("the database refuses the row of a session"), "after it was written")
+	})
+}
+
+// TestRefusedAtEnd checks that the keeper's end does not keep to the pause of a row that was refused.
+func TestRefusedAtEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		c := newContended(f)
+		c.refused["s-1"] = true
+		f.cfg.Store = c
+		stop := f.run(f.keeper())
+		f.attach("s-1").Close()
+		f.advance(10 * time.Minute) // it is left alone for a minute by now
+		clear(c.refused)
+		tries := len(c.attempts["s-1"])
+		stop()
+		require.Len(t, c.attempts["s-1"], tries+1)
+		require.Equal(t, session.Finished, f.row("s-1").Status)
+	})
+}
+
+// TestLateAnswer checks that what became of the row of an attempt does not count for the one that began meanwhile.
+func TestLateAnswer(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		wd := f.attach("s-1")
+		busy(f, 59*time.Second, wd)
+		c.refused["s-1"] = true
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Freshen" {
+				f.db.onCall(nil)
+				time.Sleep(2 * time.Second) // fake time
+				f.attach("s-1")
+			}
+			return nil
+		})
+		busy(f, 5*time.Second, wd)
+		require.Equal(t, 2, f.row("s-1").Attempt)
+		require.Zero(t, f.log.count(errTrigger.Error()))
+		f.db.takeCounts()
+		f.advance(20 * time.Minute)
+		calls, _ := f.db.takeCounts()
+		require.Zero(t, calls["Freshen"], "the row shows the attach")
+	})
+}
+
+// TestRefusedPauses checks that each pause of a row that is refused is twice the one before, and no look longer.
+func TestRefusedPauses(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		c.refused["s-1"] = true
+		f.attach("s-1").Close()
+		f.advance(4 * time.Minute)
+		var pauses []time.Duration
+		tries := c.attempts["s-1"]
+		for i := range 6 {
+			pauses = append(pauses, tries[i+2].Sub(tries[i+1])) // the first try was Close's
+		}
+		require.Equal(t, []time.Duration{
+			2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute,
+		}, pauses)
+	})
 }

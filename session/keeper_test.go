@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,32 +16,27 @@ import (
 
 func TestKeeperConfig(t *testing.T) {
 	store := &session.Memory{}
-	for name, cfg := range map[string]session.KeeperConfig{
-		"without a store":                         {},
-		"negative threshold":                      {Store: store, Threshold: -1},
-		"negative pace":                           {Store: store, Pace: -1},
-		"negative poll":                           {Store: store, Poll: -1},
-		"negative record timeout":                 {Store: store, RecordTimeout: -1},
-		"promise shorter than the shortest":       {Store: store, Promise: time.Second - 1},
-		"promise longer than the longest":         {Store: store, Promise: 5*time.Minute + 1},
-		"fewer than four paces in a threshold":    {Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1},
-		"threshold shorter than the default pace": {Store: store, Threshold: time.Second},
+	for says, cfg := range map[string]session.KeeperConfig{
+		"set Store":             {},
+		"Threshold is -1ns":     {Store: store, Threshold: -1},
+		"Pace is -1ns":          {Store: store, Pace: -1},
+		"RecordTimeout is -1ns": {Store: store, RecordTimeout: -1},
+		"Poll is -2ns; use a positive duration, or 0 for the default": {Store: store, Poll: -2},
+		"Promise is 999.999999ms":                                     {Store: store, Promise: time.Second - 1},
+		"Promise is 5m0.000000001s; use at least 1s and at most 5m0s": {Store: store, Promise: 5*time.Minute + 1},
+		"Pace is 15.000000001s, and Threshold only 1m0s; use at most a quarter": {
+			Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1,
+		},
+		"Pace is 1s, and Threshold only 1s": {Store: store, Threshold: time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			_, err := session.NewKeeper(cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, says)
 		})
 	}
-	t.Run("what is negative is named", func(t *testing.T) {
-		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Pace: time.Second, Poll: -2})
-		require.ErrorContains(t, err, "Poll is -2ns; use a positive duration, or 0 for the default")
-	})
-	t.Run("a promise that is too long is named with what is allowed", func(t *testing.T) {
-		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Promise: time.Hour})
-		require.ErrorContains(t, err, "Promise is 1h0m0s; use at least 1s and at most 5m0s")
-		err = store.BeginLease(t.Context(), session.Lease{ID: "l-1", Promise: time.Hour, Beat: 1})
-		require.ErrorContains(t, err, "begin lease l-1: the promise is 1h0m0s; use at most 5m0s")
-	})
+	err := store.BeginLease(t.Context(), session.Lease{ID: "l-1", Promise: time.Hour, Beat: 1})
+	require.ErrorContains(t, err, "begin lease l-1: the promise is 1h0m0s; use at most 5m0s")
 	t.Run("no threshold, a pace of a quarter of it, and the longest promise are valid", func(t *testing.T) {
 		for _, cfg := range []session.KeeperConfig{
 			{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second},
@@ -65,17 +62,6 @@ func TestAttach(t *testing.T) {
 		}, row)
 		require.Equal(f, 1, f.keeper().Live())
 	})
-	subtest(t, "the new row is not written again before it is behind", func(f *fixture) {
-		f.start()
-		f.advance(time.Hour)
-		f.db.takeCounts()
-		wd := f.attach("s-1")
-		f.advance(time.Minute - time.Second)
-		wd.Activity()
-		f.advance(time.Second)
-		calls, _ := f.db.takeCounts()
-		require.Zero(f, calls["Freshen"])
-	})
 	subtest(t, "the row has the parent and the run's own threshold", func(f *fixture) {
 		f.cfg.RunThreshold = func(runID string) time.Duration {
 			return map[string]time.Duration{
@@ -96,13 +82,12 @@ func TestAttach(t *testing.T) {
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
 		subtest(t, "fails if the run's own threshold is "+name, func(f *fixture) {
 			f.cfg.RunThreshold = func(string) time.Duration { return own }
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			_, err := f.try("s-1", f.config(f.keeper()))
 			require.ErrorIs(f, err, watchdog.ErrInvalid)
 			require.Zero(f, f.keeper().Live())
 		})
 	}
-	subtest(t, "a resume writes the start of its fresh window", func(f *fixture) {
-		f.start()
+	running(t, "a resume writes the start of its fresh window", func(f *fixture) {
 		wd := f.attach("s-1")
 		start := wd.StartedAt()
 		f.advance(time.Minute)
@@ -126,7 +111,7 @@ func TestAttach(t *testing.T) {
 		f.db.hang("Attach")
 		f.cfg.RecordTimeout = time.Second
 		begun := time.Now()
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, f.config(f.keeper()))
+		_, err := f.try("s-1", f.config(f.keeper()))
 		require.ErrorIs(f, err, context.DeadlineExceeded)
 		require.ErrorContains(f, err, "begin an attempt of run s-1")
 		require.Equal(f, time.Second, time.Since(begun))
@@ -171,8 +156,7 @@ func TestEnd(t *testing.T) {
 			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(time.Hour) }, session.Active, "",
 		},
 	} {
-		subtest(t, name, func(f *fixture) {
-			f.start()
+		running(t, name, func(f *fixture) {
 			ctx, endParent := context.WithCancel(context.Background())
 			defer endParent()
 			wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
@@ -193,8 +177,7 @@ func TestEnd(t *testing.T) {
 		f.advance(session.DefaultPromise / 2)
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	subtest(t, "the stop of a run around it is not its own stop", func(f *fixture) {
-		f.start()
+	running(t, "the stop of a run around it is not its own stop", func(f *fixture) {
 		outer := f.attach("s-1")
 		inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
 		require.NoError(f, err)
@@ -219,8 +202,7 @@ func TestAttempts(t *testing.T) {
 		}
 		return n
 	}
-	subtest(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
-		f.start()
+	running(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
 		f.attach("s-1").Close()
 		require.Equal(f, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
 		wd := f.attach("s-1")
@@ -233,8 +215,7 @@ func TestAttempts(t *testing.T) {
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 		require.Zero(f, lost(f))
 	})
-	subtest(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
-		f.start()
+	running(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
 		first := f.attach("s-1")
 		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
 		second := f.attach("s-1")
@@ -271,8 +252,7 @@ func TestAttempts(t *testing.T) {
 		f.advance(time.Second)
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	subtest(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
-		f.start()
+	running(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Minute)
 		begun := time.Now()
@@ -280,8 +260,7 @@ func TestAttempts(t *testing.T) {
 		require.True(f, other.Attempt().Lost)
 		synctest.Wait()
 		require.Equal(f, begun, time.Now())
-		var takeover *session.TakeoverError
-		require.ErrorAs(f, context.Cause(wd.Context()), &takeover)
+		takeover := f.requireTaken(wd)
 		require.Equal(f, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
 		require.ErrorContains(f, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
 		require.Zero(f, f.keeper().Live())
@@ -290,5 +269,320 @@ func TestAttempts(t *testing.T) {
 		f.advance(time.Minute)
 		require.Equal(f, session.Active, f.row("s-1").Status)
 		require.Equal(f, 2, f.row("s-1").Attempt)
+	})
+}
+
+// TestHandover protects that who attaches after Close or Complete has returned finds the run ended.
+func TestHandover(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog) error{
+		"closed":   (*watchdog.Watchdog).Close,
+		"complete": (*watchdog.Watchdog).Complete,
+	} {
+		running(t, "a run that is "+name+" is not lost", func(f *fixture) {
+			there := f.newKeeper("there")
+			defer f.run(there)()
+			for range 20 {
+				wd := f.attach("s-1")
+				require.NoError(f, end(wd))
+				require.Equal(f, session.Finished, f.row("s-1").Status)
+				f.advance(20 * time.Millisecond)
+				run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
+				next, err := watchdog.Resume(context.Background(), run, f.config(there))
+				require.NoError(f, err)
+				require.False(f, next.Attempt().Lost)
+				require.NoError(f, next.Close())
+			}
+		})
+	}
+	running(t, "many that end at once are written together", func(f *fixture) {
+		const runs = 1000
+		all := make([]*watchdog.Watchdog, runs)
+		for i := range all {
+			all[i] = f.attach(name(i))
+		}
+		f.db.delay("End", 100*time.Millisecond)
+		f.db.takeCounts()
+		for _, wd := range all {
+			go func() { _ = wd.Close() }()
+		}
+		f.advance(500 * time.Millisecond)
+		for i := range all {
+			require.Equal(f, session.Finished, f.row(name(i)).Status)
+		}
+		calls, _ := f.db.takeCounts()
+		require.LessOrEqual(f, calls["End"], 4)
+	})
+	running(t, "a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
+		func(f *fixture) {
+			first, second := f.attach("s-1"), f.attach("s-2")
+			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
+			begun := time.Now()
+			require.NoError(f, first.Close())
+			require.LessOrEqual(f, time.Since(begun), watchdog.DefaultRecordTimeout)
+			f.advance(2 * watchdog.DefaultRecordTimeout)
+			begun = time.Now()
+			require.NoError(f, second.Close())
+			require.Equal(f, begun, time.Now())
+			f.db.onCall(nil)
+			f.advance(2 * watchdog.DefaultRecordTimeout)
+			require.Equal(f, session.Finished, f.row("s-1").Status)
+			require.Equal(f, session.Finished, f.row("s-2").Status)
+		})
+	running(t, "an attach that begins meanwhile is not ended by it", func(f *fixture) {
+		f.db.delay("End", time.Second)
+		wd := f.attach("s-1")
+		go func() { _ = wd.Close() }()
+		synctest.Wait()
+		next := f.attach("s-1")
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Equal(f, 1, f.keeper().Live())
+		f.requireRunning(next)
+	})
+}
+
+// TestCancelledBeforeAttach protects a run whose cancel comes between the reading of its events and its row.
+func TestCancelledBeforeAttach(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		there := f.newKeeper("there")
+		defer f.run(there)()
+		start := f.attach("s-1").StartedAt()
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Attach" {
+				f.cancel("s-1")
+			}
+			return nil
+		})
+		begun := time.Now()
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start}, f.config(there))
+		require.NoError(t, err)
+		defer wd.Close()
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
+		require.Equal(t, begun, time.Now())
+		f.advance(time.Second)
+		row := f.row("s-1")
+		require.Equal(t, session.Cancelled, row.Status)
+		require.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
+	})
+}
+
+// lockedFor has each attach wait for a lock in vain, as a store does, until a time has gone by.
+func (f *fixture) lockedFor(d time.Duration) {
+	until := time.Now().Add(d)
+	f.db.onCall(func(ctx context.Context, call string) error {
+		if call != "Attach" || !time.Now().Before(until) {
+			return nil
+		}
+		select {
+		case <-time.After(session.LockWait):
+			return session.ErrLocked
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// TestAttachLocked: a run begins though another transaction has locked its row for a while.
+func TestAttachLocked(t *testing.T) {
+	subtest(t, "waits until the row is free", func(f *fixture) {
+		f.lockedFor(4 * time.Second)
+		began := time.Now()
+		f.attach("s-1")
+		require.Less(f, time.Since(began), 5*time.Second)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		calls, _ := f.db.takeCounts()
+		require.LessOrEqual(f, calls["Attach"], 8, "with pauses")
+	})
+	subtest(t, "for no longer than the record timeout, and then says why", func(f *fixture) {
+		f.lockedFor(time.Hour)
+		for _, limit := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
+			f.cfg.RecordTimeout = limit
+			began := time.Now()
+			_, err := f.try("s-1", f.config(f.newKeeper("here")))
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.Equal(f, limit, time.Since(began))
+			if limit > session.LockWait {
+				require.ErrorIs(f, err, session.ErrLocked)
+			}
+		}
+	})
+}
+
+// A lateParent has ended before its Done says so, as the contexts of some frameworks do.
+type lateParent struct {
+	context.Context
+	ended atomic.Bool
+	done  chan struct{}
+}
+
+func (p *lateParent) Done() <-chan struct{} { return p.done }
+
+func (p *lateParent) Err() error {
+	if p.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestKeeperCallback protects a host that asks the keeper from a callback of a run: a look of the keeper's can end a
+// run with its parent, and so call the host. Real time, because a mutex that nobody unlocks stops a bubble for ever.
+func TestKeeperCallback(t *testing.T) {
+	keeper, err := session.NewKeeper(session.KeeperConfig{
+		Store: &session.Memory{}, Threshold: time.Minute, Pace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- keeper.Run(ctx) }()
+
+	parent := &lateParent{Context: context.Background(), done: make(chan struct{})}
+	asked := make(chan struct{})
+	wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Keeper: keeper, Logger: slog.New(slog.DiscardHandler),
+		OnSignal: func(s watchdog.Signal) {
+			if s.Kind == watchdog.SignalEnd {
+				keeper.Live()
+				close(asked)
+			}
+		},
+	})
+	require.NoError(t, err)
+	parent.ended.Store(true)
+	select {
+	case <-asked:
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "the keeper holds its mutex while it asks its runs")
+	}
+	require.NoError(t, wd.Close())
+	close(parent.done)
+	stop()
+	require.NoError(t, <-ran)
+}
+
+// away has every call of the store fail at once for so long.
+func (f *fixture) away(d time.Duration) {
+	back := time.Now().Add(d)
+	f.db.onCall(func(context.Context, string) error {
+		if time.Now().Before(back) {
+			return errDown
+		}
+		return nil
+	})
+}
+
+// stopped starts the keeper, which is stopped by the func, which returns what Run returned.
+func (f *fixture) stopped() (stop func() error) {
+	k := f.keeper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	synctest.Wait()
+	return func() error { cancel(); return <-done }
+}
+
+// TestLastWrite protects that the work of runs which were closed is not done again: the keeper's last write goes on
+// until the rows say how the runs ended, or says how many do not.
+func TestLastWrite(t *testing.T) {
+	const runs = 20
+	subtest(t, "goes on when the store is back after two seconds", func(f *fixture) {
+		f.cfg.Promise = session.ShortestPromise
+		stop := f.stopped()
+		all := f.attachSome("s-", runs)
+		f.advance(time.Minute)
+		f.away(2 * time.Second)
+		for _, wd := range all {
+			require.NoError(f, wd.Close())
+		}
+		f.db.takeCounts()
+		began := time.Now()
+		require.NoError(f, stop())
+		require.Less(f, time.Since(began), 4*time.Second)
+		for i := range runs {
+			require.Equal(f, session.Finished, f.row(name(i)).Status)
+		}
+		require.Empty(f, f.leases())
+		calls, _ := f.db.takeCounts()
+		require.Less(f, calls["End"], 10, "with pauses, and all together")
+	})
+	subtest(t, "says how many ends are not written when the store stays away", func(f *fixture) {
+		stop := f.stopped()
+		all := f.attachSome("s-", runs)
+		f.away(time.Hour)
+		for _, wd := range all {
+			require.NoError(f, wd.Close())
+		}
+		began := time.Now()
+		err := stop()
+		require.Equal(f, 2*watchdog.DefaultRecordTimeout, time.Since(began))
+		require.ErrorIs(f, err, errDown)
+		require.ErrorContains(f, err, "the ends of 20 runs are not written")
+		require.Equal(f, runs, f.keeper().Live())
+	})
+	subtest(t, "says it of rows that stay locked or are refused, and has written the others", func(f *fixture) {
+		c := newContended(f)
+		c.locked["s-1"], c.refused["s-2"] = true, true
+		f.cfg.Store = c
+		stop := f.stopped()
+		for i := range 4 {
+			f.attach(name(i)).Close()
+		}
+		err := stop()
+		require.ErrorContains(f, err, "the ends of 2 runs are not written")
+		require.Equal(f, session.Finished, f.row("s-0").Status)
+		require.Equal(f, session.Finished, f.row("s-3").Status)
+		require.Less(f, len(c.attempts["s-2"]), 30, "with pauses")
+	})
+	subtest(t, "waits for each row that is locked by itself, also behind one that stays locked", func(f *fixture) {
+		c := newContended(f)
+		c.stuck = "s-0"
+		f.cfg.Store = c
+		stop := f.stopped()
+		for i := range runs {
+			c.locked[name(i)] = true
+			f.attach(name(i)).Close()
+		}
+		c.change(func() { c.patient, c.alone = true, nil }) // from now on a lock ends while a row alone is waited for
+		require.ErrorContains(f, stop(), "the end of 1 run is not written")
+		require.Equal(f, session.Active, f.row("s-0").Status)
+		for i := 1; i < runs; i++ {
+			require.Equal(f, session.Finished, f.row(name(i)).Status, name(i))
+			require.Contains(f, c.alone, name(i))
+		}
+	})
+	subtest(t, "waits for the event of a run that was cancelled", func(f *fixture) {
+		stop := f.stopped()
+		wd := f.attach("s-1")
+		f.db.fail("Append", "Transact")
+		f.advance(watchdog.DefaultWallClock + time.Minute)
+		require.Error(f, wd.Close())
+		time.AfterFunc(2*time.Second, func() { f.db.onCall(nil) })
+		require.NoError(f, stop())
+		require.Equal(f, session.Cancelled, f.row("s-1").Status)
+		require.Equal(f, watchdog.WallClockExceeded, f.row("s-1").Reason)
+	})
+	subtest(t, "keeps the lease meanwhile: the process lives", func(f *fixture) {
+		f.cfg.Promise = session.ShortestPromise
+		c := newContended(f)
+		c.locked["s-1"] = true
+		f.cfg.Store = c
+		stop := f.stopped()
+		f.attach("s-1").Close()
+		ended := make(chan error)
+		go func() { ended <- stop() }()
+		f.advance(time.Second)
+		before := f.lease(f.row("s-1").Lease).Beat
+		f.advance(5 * time.Second)
+		require.Greater(f, f.lease(f.row("s-1").Lease).Beat, before+10)
+		c.change(func() { clear(c.locked) })
+		require.NoError(f, <-ended)
+		require.Empty(f, f.leases())
+	})
+	subtest(t, "is over at once when there is nothing to write", func(f *fixture) {
+		stop := f.stopped()
+		f.away(time.Hour)
+		began := time.Now()
+		require.NoError(f, stop())
+		require.Zero(f, time.Since(began))
 	})
 }

@@ -33,42 +33,6 @@ type standing struct{ now time.Time }
 
 func (c *standing) Now() time.Time { return c.now }
 
-func TestMemoryClock(t *testing.T) {
-	clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
-	m := &session.Memory{Clock: clock.Now}
-	_, attached, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
-	require.NoError(t, err)
-	require.Equal(t, clock.now, attached.CreatedAt)
-	q := session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 1}
-
-	for _, at := range []struct {
-		name    string
-		silence time.Duration
-		stalled int
-	}{
-		{"is not stalled at its threshold", 10 * time.Minute, 0},
-		{"is stalled a microsecond later", 10*time.Minute + time.Microsecond, 1},
-	} {
-		t.Run(at.name, func(t *testing.T) {
-			clock.now = attached.CreatedAt.Add(at.silence)
-			page, err := m.Stalled(t.Context(), q)
-			require.NoError(t, err)
-			require.Len(t, page.Sessions, at.stalled)
-			require.Equal(t, clock.now, page.Now)
-		})
-	}
-	t.Run("is old enough at its minimal age", func(t *testing.T) {
-		q.MinAge = 10*time.Minute + time.Microsecond
-		page, err := m.Stalled(t.Context(), q)
-		require.NoError(t, err)
-		require.Len(t, page.Sessions, 1)
-		q.MinAge++
-		page, err = m.Stalled(t.Context(), q)
-		require.NoError(t, err)
-		require.Empty(t, page.Sessions)
-	})
-}
-
 // A reason is counted as the databases count it: a text in a field of exactly that name.
 func TestMemoryForeignHistory(t *testing.T) {
 	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -137,31 +101,6 @@ func TestMemoryUnreadablePages(t *testing.T) {
 	require.Equal(t, "run-3", next.Sessions[0].RunID)
 	require.Empty(t, next.Next)
 	require.Empty(t, next.Unreadable)
-}
-
-func TestMemoryListen(t *testing.T) {
-	m := new(session.Memory)
-	ctx, stop := context.WithCancel(t.Context())
-	const listeners = 3
-	ready, told, ended := make(chan struct{}), make(chan string, 10), make(chan error)
-	for range listeners {
-		go func() {
-			ended <- m.Listen(ctx, func() { ready <- struct{}{} }, func(runID string) { told <- runID })
-		}()
-		<-ready
-	}
-	_, s, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
-	require.NoError(t, err)
-	outcome, err := m.Cancel(t.Context(), s, cancelRequest)
-	require.NoError(t, err)
-	require.Equal(t, session.Done, outcome)
-	for range listeners {
-		require.Equal(t, "run-1", <-told)
-	}
-	stop()
-	for range listeners {
-		require.NoError(t, <-ended)
-	}
 }
 
 // A warning of a session without a lease is void when its run's end is at a later time than the row's, as in SQL.

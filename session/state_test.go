@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -26,10 +25,14 @@ func (f *fixture) attachSpending(spend watchdog.Spend) *watchdog.Watchdog {
 	cfg.Scopes = []watchdog.SharedSpend{{
 		Scope: "tenant-7", Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 6_400_000, Currency: "EUR"}},
 	}}
-	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-	require.NoError(f, err)
-	f.Cleanup(func() { wd.Close() })
-	return wd
+	return f.attachAs("s-1", cfg)
+}
+
+// shows has the row of a run written with its next activity.
+func (f *fixture) shows(wd *watchdog.Watchdog) {
+	f.advance(time.Minute)
+	wd.Activity()
+	f.advance(time.Minute + awake)
 }
 
 func (f *fixture) state(runID string) (s session.State) {
@@ -39,8 +42,7 @@ func (f *fixture) state(runID string) (s session.State) {
 }
 
 func TestSpendInRow(t *testing.T) {
-	subtest(t, "shows what a run has used, with the activity that is written anyway", func(f *fixture) {
-		f.start()
+	running(t, "shows what a run has used, with the activity that is written anyway", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 5}})
 		bash := watchdog.Amount{
 			InputTokens: 100, ToolCalls: 1, Tool: "bash", Cost: watchdog.Money{Micros: 50_000, Currency: "EUR"},
@@ -50,29 +52,19 @@ func TestSpendInRow(t *testing.T) {
 		require.NoError(f, charge.Settle(bash))
 		_, err = wd.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 30})
 		require.NoError(f, err)
-		f.advance(time.Minute)
-		wd.Activity()
-		f.advance(time.Minute + awake)
-		require.Equal(f, []session.Spent{
-			{Limit: "tokens", Used: 100, Admitted: 30, Allowed: 1000},
-			{Limit: "tool_calls", Tool: "bash", Used: 1, Allowed: 5},
-			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 50_000, Allowed: 6_400_000},
-		}, f.state("s-1").Spent)
+		f.shows(wd)
 		require.JSONEq(f, `{"wall_clock_seconds":14400,"spent":[
 			{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
 			{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
 			{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
 		]}`, string(f.row("s-1").State))
 	})
-	subtest(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
-		f.start()
+	running(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{
 			Tokens: 1000, CallInput: 500, Requests: 20, Reserve: watchdog.Totals{Tokens: 100}, WarnAt: []float64{0.9, 0.5},
 		})
 		wd.Step(loop.Step{Tool: "grep"})
-		f.advance(time.Minute)
-		wd.Activity()
-		f.advance(time.Minute + awake)
+		f.shows(wd)
 		require.Equal(f, []session.Spent{
 			{Limit: "tokens", Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.9}},
 			{Limit: "call_input", Allowed: 500, WarnAt: []float64{}},
@@ -80,20 +72,16 @@ func TestSpendInRow(t *testing.T) {
 			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
 		}, f.state("s-1").Spent, "and what it repeats is not among them")
 	})
-	subtest(t, "has a bounded number of warnings", func(f *fixture) {
-		f.start()
+	running(t, "has a bounded number of warnings", func(f *fixture) {
 		var at []float64
 		for n := range 100 {
 			at = append(at, float64(n+1)/101)
 		}
 		wd := f.attachSpending(watchdog.Spend{Tokens: 1000, WarnAt: at})
-		f.advance(time.Minute)
-		wd.Activity()
-		f.advance(time.Minute + awake)
+		f.shows(wd)
 		require.Equal(f, at[len(at)-session.MaxWarnAt:], f.state("s-1").Spent[0].WarnAt, "those nearest to the limit")
 	})
-	subtest(t, "is not written for spend alone", func(f *fixture) {
-		f.start()
+	running(t, "is not written for spend alone", func(f *fixture) {
 		wd := f.attachSpending(watchdog.Spend{Tokens: 1000})
 		f.advance(time.Minute)
 		wd.Activity()
@@ -109,30 +97,17 @@ func TestSpendInRow(t *testing.T) {
 		require.Zero(f, calls["Freshen"])
 		require.Zero(f, written)
 	})
-	subtest(t, "has a bounded number of limits and says how many more there are", func(f *fixture) {
-		f.start()
+	running(t, "has a bounded number of limits and says how many more there are", func(f *fixture) {
 		tools := map[string]int64{}
 		for n := range session.MaxSpent + 2 {
 			tools[fmt.Sprintf("tool-%02d", n)] = 1
 		}
 		wd := f.attachSpending(watchdog.Spend{Tools: tools})
-		f.advance(time.Minute)
-		wd.Activity()
-		f.advance(time.Minute + awake)
+		f.shows(wd)
 		state := f.state("s-1")
 		require.Len(f, state.Spent, session.MaxSpent)
 		require.Equal(f, "tool-15", state.Spent[session.MaxSpent-1].Tool)
 		require.Equal(f, 3, state.MoreSpent, "two tools and the scope")
-	})
-	subtest(t, "of a run without counted limits says nothing of spend", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		_, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
-		require.NoError(f, err)
-		f.advance(time.Minute)
-		wd.Activity()
-		f.advance(time.Minute + awake)
-		require.JSONEq(f, `{"wall_clock_seconds":14400}`, string(f.row("s-1").State))
 	})
 }
 
@@ -185,8 +160,7 @@ func TestRunState(t *testing.T) {
 
 // TestComplete protects that a run which has done its work is finished in its row, too, and stays so.
 func TestComplete(t *testing.T) {
-	subtest(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
-		f.start()
+	running(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Minute)
 		require.NoError(f, wd.Complete())
@@ -205,40 +179,12 @@ func TestComplete(t *testing.T) {
 		require.ErrorIs(f, err, watchdog.ErrComplete)
 		require.Equal(f, 1, f.row("s-1").Attempt, "it was not begun")
 	})
-	subtest(t, "to resume it makes the row active again", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		require.NoError(f, wd.Complete())
-		f.advance(2 * time.Second)
-		again, err := watchdog.Resume(f.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, f.config(f.keeper()))
-		require.NoError(f, err)
-		defer again.Close()
-		f.requireRunning(again)
-		require.Equal(f, session.Active, f.row("s-1").Status)
-		require.Empty(f, f.row("s-1").Reason)
-	})
-	subtest(t, "by another attempt it ends the live run of this one", func(f *fixture) {
-		f.start()
-		other := f.newKeeper("there")
-		defer f.run(other)()
-		wd := f.attach("s-1")
-		taken := f.attachTo(other, "s-1")
-		require.NoError(f, taken.Complete())
-		f.advance(time.Second)
-		var takeover *session.TakeoverError
-		if cause := context.Cause(wd.Context()); !errors.As(cause, &takeover) { // what it learns of first
-			require.ErrorIs(f, cause, watchdog.ErrComplete)
-		}
-		require.Equal(f, session.Finished, f.row("s-1").Status)
-		require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
-	})
 }
 
 func TestCommandEndInRow(t *testing.T) {
 	status := 7
 	failed := record.CommandEnd{Outcome: "failed", ExitStatus: (*record.Count)(&status)}
-	subtest(t, "the row of a run says with its end how its command ended", func(f *fixture) {
-		f.start()
+	running(t, "the row of a run says with its end how its command ended", func(f *fixture) {
 		wd := f.attach("s-1")
 		wd.Note("tests")
 		require.False(f, f.row("s-1").Failed())
@@ -248,8 +194,7 @@ func TestCommandEndInRow(t *testing.T) {
 		want := session.State{Phase: "tests", WallClock: state.WallClock, Outcome: "failed", ExitStatus: &status}
 		require.Equal(f, want, state)
 	})
-	subtest(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
-		f.start()
+	running(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
 		wd := f.attach("s-1")
 		before := f.row("s-1").State
 		wd.Note("late")

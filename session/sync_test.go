@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,7 @@ import (
 
 // TestCancelFromElsewhere: the cancel of another process ends the run.
 func TestCancelFromElsewhere(t *testing.T) {
-	subtest(t, "at once, if the store is a Listener", func(f *fixture) {
-		f.start()
+	running(t, "at once, if the store is a Listener", func(f *fixture) {
 		wd, other := f.attach("s-1"), f.attach("s-2")
 		f.advance(time.Hour)
 		begun := time.Now()
@@ -41,8 +41,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.advance(session.DefaultPoll)
 		f.requireCancelled(wd)
 	})
-	subtest(t, "within a minute, if a notification is lost", func(f *fixture) {
-		f.start()
+	running(t, "within a minute, if a notification is lost", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.db.dropNotices = true
 		f.advance(time.Millisecond)
@@ -87,8 +86,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.requireCancelled(wd)
 		require.NotEqual(f, time.Now().UTC(), f.shown("s-1"))
 	})
-	subtest(t, "of many runs sixteen read the store at once", func(f *fixture) {
-		f.start()
+	running(t, "of many runs sixteen read the store at once", func(f *fixture) {
 		var all []*watchdog.Watchdog
 		for i := range 7 * 16 {
 			all = append(all, f.attach(name(i)))
@@ -114,8 +112,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 }
 
 func TestSyncFails(t *testing.T) {
-	subtest(t, "is tried again until it succeeds, and logged once", func(f *fixture) {
-		f.start()
+	running(t, "is tried again until it succeeds, and logged once", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.advance(time.Hour)
 		f.db.fail("Read")
@@ -141,8 +138,7 @@ func TestSyncFails(t *testing.T) {
 		f.requireRunning(wd)
 		require.Zero(f, f.log.count("level="))
 	})
-	subtest(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
-		f.start()
+	running(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, f.db.Append(context.Background(), watchdog.Event{
 			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
@@ -157,8 +153,7 @@ func TestSyncFails(t *testing.T) {
 		require.LessOrEqual(f, calls["Read"], 2, "the poll and the comparison find it too")
 		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
 	})
-	subtest(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
-		f.start()
+	running(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, wd.Interrupt("SIGTERM"))
 		f.cancel("s-1")
@@ -166,8 +161,7 @@ func TestSyncFails(t *testing.T) {
 		require.Zero(f, f.log.count("level="))
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	subtest(t, "is logged again after a sync that succeeded", func(f *fixture) {
-		f.start()
+	running(t, "is logged again after a sync that succeeded", func(f *fixture) {
 		wd := f.attach("s-1")
 		f.finish("s-1")
 		for n := 1; n < 3; n++ {
@@ -181,40 +175,178 @@ func TestSyncFails(t *testing.T) {
 		}
 		f.requireRunning(wd)
 	})
-	subtest(t, "a cancel during a sync has a sync of its own", func(f *fixture) {
+}
+
+func TestListenFails(t *testing.T) {
+	subtest(t, "the keeper polls until it listens again", func(f *fixture) {
+		f.db.fail("Listen")
+		f.start()
+		first, second := f.attach("s-1"), f.attach("s-2")
+		f.advance(10 * time.Minute)
+		require.Equal(f, 1, f.log.count("polling for them"))
+		calls, _ := f.db.takeCounts()
+		require.Less(f, calls["Listen"], 30)
+		f.cancel("s-1")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(first)
+		f.db.onCall(nil)
+		f.advance(30 * time.Second)
+		require.Equal(f, 1, f.log.count("works again"))
+		f.cancel("s-2")
+		synctest.Wait()
+		f.requireCancelled(second)
+	})
+	subtest(t, "the first retry comes after a second, also after many failures before", func(f *fixture) {
+		store := &cutListener{database: f.db}
+		f.cfg.Store = store
+		f.db.fail("Listen")
 		f.start()
 		wd := f.attach("s-1")
-		f.advance(11 * time.Minute)
-		f.finish("s-1")
-		wd.Activity()
-		f.db.onCall(func(_ context.Context, call string) error {
-			if call == "Session" { // the sync has read the events and found no cancel
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		})
-		f.advance(2 * time.Second)
-		row := f.row("s-1")
-		row.Status = session.Active
-		require.NoError(f, f.db.Put(context.Background(), row))
+		f.advance(10 * time.Minute)
+		f.db.onCall(nil)
+		f.advance(time.Minute)
+		for range 3 {
+			f.db.takeCounts()
+			store.cut()
+			f.advance(time.Second)
+			calls, _ := f.db.takeCounts()
+			require.Equal(f, 1, calls["Listen"])
+		}
 		f.cancel("s-1")
-		f.advance(5 * time.Second)
+		synctest.Wait()
+		f.requireCancelled(wd)
+		require.Equal(f, 4, f.log.count("polling for them"))
+		require.Equal(f, 4, f.log.count("works again"))
+	})
+	subtest(t, "cancels while the connection was lost are not missed", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		polled := f.attach("s-2")
+		f.advance(time.Hour + time.Millisecond)
+		close(lost)
+		f.cancel("s-2")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(polled)
+		f.cancel("s-1")
+		begun := time.Now()
+		close(ready)
+		synctest.Wait()
+		require.Equal(f, begun, time.Now())
+		f.requireCancelled(wd)
+	})
+	subtest(t, "nor are they when the first poll fails after that", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour + time.Millisecond)
+		f.db.fail("Ended")
+		close(lost)
+		f.cancel("s-1")
+		close(ready)
+		f.advance(2 * session.DefaultPoll)
+		f.requireRunning(wd)
+		f.db.onCall(nil)
+		f.advance(session.DefaultPoll)
 		f.requireCancelled(wd)
 	})
 }
 
-// TestCancelAgainstActivity: a sweeper's cancel races with the activity of the run.
-func TestCancelAgainstActivity(t *testing.T) {
-	subtest(t, "the activity is written first: the cancel is void", func(f *fixture) {
+// cutListener is a database whose connection a test can cut.
+type cutListener struct {
+	*database
+	cut context.CancelFunc
+}
+
+func (s *cutListener) Listen(ctx context.Context, ready func(), told func(string)) error {
+	ctx, s.cut = context.WithCancel(ctx)
+	return s.database.Listen(ctx, ready, told)
+}
+
+// lostListener is a database whose first connection is lost. The second is ready late and then tells of nothing.
+type lostListener struct {
+	*database
+	lost, ready chan struct{}
+	again       bool
+}
+
+func (s *lostListener) Listen(ctx context.Context, ready func(), told func(string)) error {
+	if !s.again {
+		s.again = true
+		ready()
+		<-s.lost
+		return errDown
+	}
+	<-s.ready
+	s.database.dropNotices = true
+	return s.database.Listen(ctx, ready, told)
+}
+
+// An endsLog is a store without a Listener that notes what it was asked for and told.
+type endsLog struct {
+	session.Store
+	mu    sync.Mutex // two keepers ask
+	asked []string
+}
+
+func (s *endsLog) Ended(
+	ctx context.Context, lease string, told []session.AttemptID,
+) (ended []session.AttemptID, err error) {
+	ended, err = s.Store.Ended(ctx, lease, told)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(told)+len(ended) > 0 {
+		s.asked = append(s.asked, fmt.Sprintf("told %v, ended %v", told, ended))
+	}
+	return ended, err
+}
+
+// TestEnded protects that a keeper is told of its own runs, and of each once.
+func TestEnded(t *testing.T) {
+	subtest(t, "a keeper reads only what others ended of its own runs", func(f *fixture) {
+		store := &endsLog{Store: f.db}
+		f.cfg.Store = store
 		f.start()
 		wd := f.attach("s-1")
-		f.advance(11 * time.Minute)
-		judged := f.row("s-1")
-		wd.Activity()
-		f.advance(awake)
-		require.False(f, f.cancelAs(judged))
+		elsewhere := f.newKeeper("there")
+		defer f.run(elsewhere)()
+		for i := range 20 {
+			require.NoError(f, f.attachTo(elsewhere, fmt.Sprint("other-", i)).Close())
+		}
+		finished := f.attach("s-2")
+		require.NoError(f, finished.Complete())
+		other := f.attachTo(elsewhere, "other")
 		f.advance(time.Minute)
-		f.requireRunning(wd)
-		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Empty(f, store.asked, "nobody else ended anything")
+		f.cancel("s-1")
+		f.cancel("other")
+		f.advance(2 * session.DefaultPoll)
+		f.requireCancelled(wd)
+		f.requireCancelled(other)
+		f.advance(time.Minute)
+		require.ElementsMatch(f, []string{
+			"told [], ended [{s-1 1}]", "told [{s-1 1}], ended []",
+			"told [], ended [{other 1}]", "told [{other 1}], ended []",
+		}, store.asked)
+	})
+	subtest(t, "the ends of others leave nothing behind", func(f *fixture) {
+		f.attach("s-1")
+		for _, runID := range []string{"other", "s-1", "another"} {
+			f.keeper().Told(runID)
+		}
+		require.Equal(f, 1, f.keeper().Requested())
+	})
+	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
+		f.db.after = func(string) error { time.Sleep(1200 * time.Millisecond); return nil } // at no tick
+		f.start()
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			f.cancel("s-1")
+		}()
+		wd := f.attach("s-1")
+		f.advance(10 * time.Millisecond)
+		f.requireCancelled(wd)
 	})
 }

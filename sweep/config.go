@@ -114,12 +114,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.Default()
-	}
-	return c.Logger
-}
+func (c Config) logger() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
 
 func (c Config) maxCancellations() int { return int(min(c.MaxCancellationsPerRun, math.MaxInt)) }
 

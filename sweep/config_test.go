@@ -2,13 +2,16 @@ package sweep_test
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -19,24 +22,6 @@ func TestConfigDefaults(t *testing.T) {
 		StartupDelay: 30 * time.Second, MaxCancellationsPerRun: 10, StopTimeout: 30 * time.Second,
 		RecordTimeout: 5 * time.Second,
 	}, sweep.Config{}.WithDefaults())
-	t.Run("a setting stays as it is", func(t *testing.T) {
-		set := sweep.Config{
-			Disabled: true, Interval: 1, StalledThreshold: 2, MinAge: watchdog.None, StartupDelay: watchdog.None,
-			MaxCancellationsPerRun: watchdog.NoLimit, Grace: 3, StopTimeout: 4, RecordTimeout: 5, DryRun: true,
-		}
-		require.Equal(t, set, set.WithDefaults())
-	})
-	t.Run("New fills in the defaults before it checks the config", func(t *testing.T) {
-		for _, part := range []sweep.Config{
-			{}, {Interval: time.Minute}, {StalledThreshold: time.Nanosecond}, {StalledThreshold: watchdog.NoLimit},
-			{MinAge: watchdog.None}, {StartupDelay: watchdog.None}, {MaxCancellationsPerRun: 1},
-			{MaxCancellationsPerRun: watchdog.NoLimit}, {Grace: time.Second}, {StopTimeout: 1}, {RecordTimeout: 1},
-			{DryRun: true},
-		} {
-			_, err := sweep.New(&session.Memory{}, &session.Memory{}, part)
-			require.NoError(t, err)
-		}
-	})
 }
 
 // noAppend is a canceller that cannot warn.
@@ -83,4 +68,131 @@ func TestConfigInvalid(t *testing.T) {
 		_, err = sweep.New(&session.Memory{}, noAppend{&session.Memory{}}, sweep.Config{})
 		require.NoError(t, err)
 	})
+}
+
+func TestWorstTime(t *testing.T) {
+	const second, minute = time.Second, time.Minute
+	hook := func(context.Context, session.Session) error { return nil }
+	vouched := second + 2*(10*second/3)
+	for name, c := range map[string]struct {
+		cfg      sweep.Config
+		k        session.KeeperConfig
+		sessions int
+		want     time.Duration
+	}{
+		"one session":  {sweep.Config{}, session.KeeperConfig{}, 1, 15*minute + vouched},
+		"none":         {sweep.Config{}, session.KeeperConfig{}, 0, 15*minute + vouched},
+		"a full pass":  {sweep.Config{}, session.KeeperConfig{}, 10, 15*minute + vouched},
+		"one too many": {sweep.Config{}, session.KeeperConfig{}, 11, 20*minute + vouched},
+		"83 hours for 10,000 that only look stalled": {
+			sweep.Config{}, session.KeeperConfig{}, 10_000, 83*time.Hour + 15*minute + 15*minute + vouched,
+		},
+		"1,000 a minute": {
+			sweep.Config{MaxCancellationsPerRun: 1000, MaxCancellationsPerMinute: 1000}, session.KeeperConfig{}, 10_000,
+			24*minute + vouched,
+		},
+		"1,000 a minute, 10 in each pass": {
+			sweep.Config{MaxCancellationsPerMinute: 1000}, session.KeeperConfig{}, 10_000,
+			15*minute + vouched + 999*600*time.Millisecond,
+		},
+		"without a cap": {
+			sweep.Config{MaxCancellationsPerRun: watchdog.NoLimit}, session.KeeperConfig{}, 10_000,
+			15*minute + vouched,
+		},
+		"a short threshold": {
+			sweep.Config{StalledThreshold: second, MinAge: watchdog.None}, session.KeeperConfig{}, 1,
+			5*minute + second + vouched,
+		},
+		"a short interval: the death of the process takes longer": {
+			sweep.Config{StalledThreshold: second, MinAge: watchdog.None, Interval: second}, session.KeeperConfig{}, 1,
+			40 * second,
+		},
+		"a short promise, whose lease may be a new one": {
+			sweep.Config{StalledThreshold: second, MinAge: watchdog.None, Interval: second},
+			session.KeeperConfig{Promise: second}, 1, 5*second + 3*second,
+		},
+		"a long promise": {
+			sweep.Config{StalledThreshold: second, MinAge: watchdog.None, Interval: minute},
+			session.KeeperConfig{Promise: 5 * minute, Pace: 3 * second}, 1, 20 * minute,
+		},
+		"a grace": {
+			sweep.Config{Grace: minute}, session.KeeperConfig{}, 1, 15*minute + vouched + minute,
+		},
+		"a hook and a resume": {
+			sweep.Config{StopHook: hook, Resume: sweep.ResumePolicy{Max: 1, Start: hook}}, session.KeeperConfig{}, 20,
+			20*minute + vouched + 3*620*second,
+		},
+		"a minimum age": {
+			sweep.Config{MinAge: time.Hour}, session.KeeperConfig{}, 1, time.Hour + 5*minute + vouched,
+		},
+		"off":                    {sweep.Config{Disabled: true}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"a dry run":              {sweep.Config{DryRun: true}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"without a threshold":    {sweep.Config{StalledThreshold: watchdog.NoLimit}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"longer than can be":     {sweep.Config{Interval: watchdog.NoLimit / 2}, session.KeeperConfig{}, 100, watchdog.NoLimit},
+		"a rate of one a minute": {sweep.Config{MaxCancellationsPerMinute: 1}, session.KeeperConfig{}, 3, 17*minute + vouched},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.cfg.WorstTime(c.k, c.sessions)) })
+	}
+	t.Run("of lost sessions the last one takes no longer than the first", func(t *testing.T) {
+		for _, c := range []sweep.Config{
+			{}, {Grace: minute}, {MaxCancellationsPerMinute: 1}, {Interval: second}, {Disabled: true},
+		} {
+			require.Equal(t, c.WorstTime(session.KeeperConfig{}, 1), c.WorstTimeLost(session.KeeperConfig{}, 10_000))
+		}
+	})
+	t.Run("of lost sessions that are stopped or started again the caps count", func(t *testing.T) {
+		for _, c := range []sweep.Config{{StopHook: hook}, {Resume: sweep.ResumePolicy{Max: 1, Start: hook}}} {
+			require.Equal(t, c.WorstTime(session.KeeperConfig{}, 20), c.WorstTimeLost(session.KeeperConfig{}, 20))
+		}
+	})
+	subtest(t, "a dead host of ten times the cap is swept within it, beside one that lives", func(f *fixture) {
+		defer f.run()()
+		defer f.newHost("live", 1).live()()
+		h := f.newHost("dead", 100)
+		h.signal(false, h.runs...)
+		f.advance(f.cfg.WorstTimeLost(session.KeeperConfig{}, 100))
+		require.Len(f, f.ended(), 100)
+	})
+}
+
+// TestWorstTimeHolds: whatever the settings are, the sessions of hosts that die, and those that go silent while their
+// host lives, are all cancelled within the worst time.
+func TestWorstTimeHolds(t *testing.T) {
+	for seed := range racing.Rounds[uint64](60, 60) {
+		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
+			random := rand.New(rand.NewPCG(seed, 11))
+			upTo := func(d time.Duration) time.Duration { return time.Second + time.Duration(random.Int64N(int64(d))) }
+			f.cfg.MinAge, f.cfg.StopTimeout = watchdog.None, 5*time.Second
+			long := []time.Duration{5 * time.Second, 5 * time.Minute}[random.IntN(2)] // or a death takes longer
+			f.cfg.Interval, f.cfg.StalledThreshold = upTo(long), upTo(long)
+			f.cfg.MaxCancellationsPerRun = 1 + random.Int64N(20)
+			if random.IntN(3) == 0 {
+				f.cfg.Grace = upTo(time.Minute)
+			}
+			if random.IntN(3) == 0 {
+				f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(3 * time.Second); return nil } // fake
+			}
+			k := session.KeeperConfig{Promise: upTo(20 * time.Second)}
+			hosts, runs, dies := 1+random.IntN(4), 1+random.IntN(12), random.IntN(2) == 0
+			defer f.run()()
+			defer f.newHostOf("beside", 1, upTo(time.Minute)).live()()
+			f.advance(upTo(10 * time.Minute))
+			for i := range hosts {
+				h := f.newHostOf(fmt.Sprint("h", i), runs, k.Promise)
+				stop := h.live()
+				defer stop()
+				f.advance(upTo(k.Promise))
+				h.signal(true, h.runs...)
+				if h.renew(); dies {
+					stop()
+				}
+			}
+			began := time.Now()
+			for ; len(f.ended()) < hosts*runs; f.advance(time.Second) {
+				require.LessOrEqual(f, time.Since(began), f.cfg.WorstTime(k, hosts*runs), "%d of %d: %+v, promise %v, dies %v",
+					len(f.ended()), hosts*runs, f.cfg, k.Promise, dies)
+			}
+			require.Equal(f, session.Active, f.status("beside-000"))
+		})
+	}
 }

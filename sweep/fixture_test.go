@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -42,7 +43,8 @@ type fixture struct {
 	onLeases  func(all []session.Lease) // before they are returned
 	onExpire  func(l session.Lease) (left int, err error)
 	onClaim   func(ctx context.Context, s session.Session) error
-	after     func() error // what Cancel returns after it was done
+	after     func() error                 // what Cancel returns after it was done
+	poisoned  func(s session.Session) bool // sessions whose cancel fails, alone and in a batch
 
 	clockSet atomic.Int64 // by how much the database's clock was set
 	made     *sweep.Sweeper
@@ -54,11 +56,21 @@ type fixture struct {
 	cancelled []string
 }
 
+var errPoisoned = errors.New("poisoned")
+
+// only returns whether a session is that of a run.
+func only(runID string) func(s session.Session) bool {
+	return func(s session.Session) bool { return s.RunID == runID }
+}
+
+func every(session.Session) bool { return true }
+
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{T: t, Memory: &session.Memory{}, log: &buffer{}}
 		f.Clock = func() time.Time { return time.Now().Add(time.Duration(f.clockSet.Load())) }
+		f.cfg.StartupDelay = watchdog.None
 		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		test(f)
 	})
@@ -102,6 +114,9 @@ func (f *fixture) Cancel(
 		if err := f.onCancel(ctx, s); err != nil {
 			return "", err
 		}
+	}
+	if f.poisoned != nil && f.poisoned(s) {
+		return "", errPoisoned
 	}
 	outcome, err := f.Memory.Cancel(ctx, s, c)
 	if outcome == session.Done {
@@ -192,9 +207,7 @@ func (f *fixture) finish(runID string) {
 
 func (f *fixture) sweeper() *sweep.Sweeper {
 	if f.made == nil {
-		s, err := sweep.New(f, f, f.cfg)
-		require.NoError(f, err)
-		f.made = s
+		f.use(f)
 	}
 	return f.made
 }
@@ -205,6 +218,30 @@ func (f *fixture) pass() sweep.Pass {
 	p, err := f.sweeper().Sweep(f.Context())
 	require.NoError(f, err)
 	return p
+}
+
+// fails has a pass in which something goes wrong.
+func (f *fixture) fails(says string) sweep.Pass {
+	f.Helper()
+	p, err := f.sweeper().Sweep(f.Context())
+	require.ErrorContains(f, err, says)
+	return p
+}
+
+// failsFor is fails with an error that the pass wraps.
+func (f *fixture) failsFor(cause error) sweep.Pass {
+	f.Helper()
+	p, err := f.sweeper().Sweep(f.Context())
+	require.ErrorIs(f, err, cause)
+	return p
+}
+
+// use has another sweeper pass from now on.
+func (f *fixture) use(canceller sweep.Canceller) {
+	f.Helper()
+	s, err := sweep.New(f, canceller, f.cfg)
+	require.NoError(f, err)
+	f.made = s
 }
 
 // run starts the sweeper. The returned func stops it and waits for it.

@@ -46,7 +46,7 @@ const (
 // newWorld makes the runs, and has time go by until all are stalled.
 func newWorld(f *fixture, hosted bool) *world {
 	w := &world{fixture: f, runs: map[string]*fate{}, once: map[string]error{}}
-	f.cfg.Interval, f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = time.Minute, watchdog.None, watchdog.NoLimit
+	f.cfg.Interval, f.cfg.MaxCancellationsPerRun = time.Minute, watchdog.NoLimit
 	for _, runID := range []string{"dead-000", "dead-001", "spent", "locked", "refused", "doubtful", "ended"} {
 		w.runs[runID] = &fate{stored: runID == "ended"}
 	}

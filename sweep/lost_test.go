@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,10 +52,6 @@ func TestLost(t *testing.T) {
 		_, page := f.health()
 		require.Contains(f, page, `"lost": 400`)
 	})
-	subtest(t, "and also one by one, where the canceller can do no more", func(f *fixture) {
-		defer f.dieBeside(200, 1)()
-		require.Equal(f, 200, f.pass().Cancelled)
-	})
 	subtest(t, "those that only look stalled are still as many as the cap, before and behind them", func(f *fixture) {
 		f.putStalled(30)
 		f.inBatches()
@@ -75,11 +72,8 @@ func TestLost(t *testing.T) {
 		require.Equal(f, sweep.Tally{LeasesExpired: 1}, f.pass().Tally, "they are not stalled yet")
 		dead.renew()
 		f.advance(10 * time.Minute)
-		next, err := sweep.New(f, f, f.cfg)
-		require.NoError(f, err)
-		p, err := next.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 100, p.Lost)
+		f.made = nil
+		require.Equal(f, 100, f.pass().Lost)
 	})
 	subtest(t, "unless a process claims them back", func(f *fixture) {
 		f.newHost("dead", 100)
@@ -146,24 +140,12 @@ func TestLost(t *testing.T) {
 		require.NotEmpty(f, b.calls)
 	})
 	subtest(t, "a page that is refused is halved", func(f *fixture) {
-		poisoned := errors.New("poisoned")
-		b := f.inBatches()
+		f.inBatches()
 		defer f.dieBeside(210, 1)()
-		b.onAll = func(all []session.BatchedCancel) error {
-			if has(all, "dead-050") {
-				return poisoned
-			}
-			return nil
-		}
+		f.poisoned = only("dead-050")
 		alone := 0
-		f.onCancel = func(_ context.Context, s session.Session) error {
-			if alone++; s.RunID == "dead-050" {
-				return poisoned
-			}
-			return nil
-		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, poisoned)
+		f.onCancel = func(context.Context, session.Session) error { alone++; return nil }
+		p := f.failsFor(errPoisoned)
 		require.Equal(f, 209, p.Cancelled)
 		require.Equal(f, 1, p.Failed)
 		require.LessOrEqual(f, alone, 10)
@@ -171,7 +153,6 @@ func TestLost(t *testing.T) {
 		require.Equal(f, 1, f.sweeper().Remembered())
 	})
 	subtest(t, "a database that is locked ends the pass, which comes again soon", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		b := f.inBatches()
 		defer f.dieBeside(300, 1)()
 		free := time.Now().Add(40 * time.Second)
@@ -214,4 +195,291 @@ func (f *fixture) takesPass(silent, count int) int {
 		f.put(fmt.Sprintf("silent-%02d", i), time.Duration(silent+i+1)*time.Hour)
 	}
 	return f.pass().Cancelled
+}
+
+// An endPayload is what the end of a run says of why it ended.
+type endPayload struct {
+	Reason string
+	Lease  *struct {
+		ID        string
+		Looks     int
+		RenewedAt time.Time `json:"renewed_at"`
+	}
+}
+
+// requireEnd checks that a run has one end, and that its row and the event of that say the reason.
+func (f *fixture) requireEnd(runID string, reason watchdog.StopReason) (p endPayload) {
+	f.Helper()
+	row := f.get(runID)
+	require.Equal(f, session.Cancelled, row.Status)
+	require.Equal(f, reason, row.Reason)
+	events := f.stored(runID)
+	ends := 0
+	for _, e := range events {
+		if e.Type != watchdog.EventCancel {
+			continue
+		}
+		ends++
+		_, stored := session.StoredEnd(e)
+		require.Equal(f, reason, stored)
+		require.NoError(f, json.Unmarshal(e.Payload, &p))
+	}
+	require.Equal(f, 1, ends)
+	return p
+}
+
+// dies begins a host with runs, dead-000 and so on, that signal for a minute and then die with it, and has a pass that
+// finds it dead. The runs are stalled after it.
+func (f *fixture) dies(runs int) (renewedAt time.Time) {
+	f.Helper()
+	h := f.newHost("dead", runs)
+	f.advance(time.Minute)
+	h.signal(false, h.runs...)
+	h.renew()
+	renewedAt = time.Now()
+	f.advance(5 * time.Minute)
+	require.Equal(f, sweep.Tally{LeasesExpired: 1}, f.pass().Tally, "it is not stalled yet")
+	require.Equal(f, session.Active, f.status("dead-000"))
+	f.advance(5 * time.Minute)
+	return renewedAt
+}
+
+// TestHostLost: a run whose process died has ended for that, whoever ends it, and one that is only silent has not.
+func TestHostLost(t *testing.T) {
+	subtest(t, "the threshold decides when, and the row, the events and the log say what was seen", func(f *fixture) {
+		renewedAt := f.dies(1)
+		p := f.pass()
+		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
+		require.Equal(f, watchdog.SessionHostLost, p.Cases[0].Reason())
+		end := f.requireEnd("dead-000", watchdog.SessionHostLost)
+		require.Equal(f, "host_lost", end.Reason)
+		require.Equal(f, "dead", end.Lease.ID)
+		require.Equal(f, 4, end.Lease.Looks)
+		require.True(f, renewedAt.Equal(end.Lease.RenewedAt))
+		events := f.stored("dead-000")
+		require.Contains(f, string(events[0].Payload), `"reason":"host_lost"`, "the advisory")
+		said := f.log.String()
+		require.Contains(f, said, `"msg":"a stalled session was cancelled","run":"dead-000","reason":"watchdog_host_lost"`)
+		require.Regexp(f, `"attempt":1,"lease":"dead","looks":4,"renewed_at":"`+renewedAt.UTC().Format(time.DateOnly), said)
+		require.Regexp(f, `"a lease was not renewed and has expired[^}]*"lease":"dead"[^}]*"looks":4,"renewed_at"`, said)
+	})
+	for _, living := range []int{0, 1} {
+		subtest(t, fmt.Sprint("beside others that live, and as one of a whole fleet: ", living), func(f *fixture) {
+			defer f.dieBeside(1, living)()
+			require.Equal(f, living == 0, f.pass().FleetDied)
+			f.requireEnd("dead-000", watchdog.SessionHostLost)
+		})
+	}
+	subtest(t, "a sweeper that takes over from one which died between claim and cancel says so", func(f *fixture) {
+		f.dies(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return errors.New("killed") }
+		f.made = nil
+		f.fails("killed")
+		require.Len(f, f.claims, 2, "and it noted that it has stopped the agents")
+		f.onCancel = nil
+		f.advance(time.Minute)
+		f.made = nil
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
+	})
+	subtest(t, "and so does one whose lease expired in a pass that failed then", func(f *fixture) {
+		h := f.newHost("dead", 1)
+		h.renew()
+		f.advance(11 * time.Minute)
+		f.Locked = func(string) bool { return true }
+		calls := 0
+		f.onExpire = func(session.Lease) (int, error) {
+			if calls++; calls > 1 {
+				return 0, errors.New("down")
+			}
+			return 0, nil
+		}
+		f.fails("down")
+		f.Locked, f.onExpire = nil, nil
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
+	})
+	subtest(t, "one that its own process ended for another reason, under the claim, is not this one's", func(f *fixture) {
+		f.dies(1)
+		f.hook(nil)
+		f.made = nil
+		f.onCancel = func(context.Context, session.Session) error {
+			_, err := f.End(context.Background(), []session.Ending{{
+				RunID: "dead-000", Attempt: 1, Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout,
+			}})
+			return errors.Join(errors.New("connection lost"), err)
+		}
+		require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
+	})
+}
+
+// TestFleetDied: where a whole fleet seems to have died, the caps and the alert hold.
+func TestFleetDied(t *testing.T) {
+	for _, c := range []struct {
+		dead, live int
+		lost       bool
+	}{
+		{1, 0, false}, {2, 0, false}, {3, 0, false}, // nobody renews
+		{1, 1, true}, {2, 1, true}, {2, 5, true}, // fewer than three
+		{3, 1, false}, {3, 6, false}, {4, 8, false}, // a third
+		{3, 7, true}, {4, 9, true}, // less than a third
+	} {
+		subtest(t, fmt.Sprintf("%d die and %d live", c.dead, c.live), func(f *fixture) {
+			alerts := 0
+			f.cfg.Alert = sweep.Alert{Count: 9, Within: time.Hour, Func: func(context.Context, int) { alerts++ }}
+			f.inBatches()
+			for i := range c.dead {
+				f.newHost(fmt.Sprint("dead-", i), 20)
+			}
+			for i := range c.live {
+				defer f.newHost(fmt.Sprint("live-", i), 1).live()()
+			}
+			f.advance(11 * time.Minute)
+			p := f.pass()
+			require.Equal(f, c.dead, p.LeasesExpired)
+			require.Equal(f, !c.lost, p.FleetDied)
+			require.Equal(f, 1, alerts)
+			if c.lost {
+				require.Equal(f, 20*c.dead, p.Cancelled)
+				return
+			}
+			require.Equal(f, 10, p.Cancelled)
+			require.Zero(f, p.Lost)
+			require.Contains(f, f.log.String(), "a whole fleet seems to have died or to be cut off")
+			_, page := f.health()
+			require.Contains(f, page, `"fleet_died": true`)
+			f.made = nil
+			require.Equal(f, 10, f.pass().Cancelled, "it holds for other sweepers, too")
+		})
+	}
+	testFleetObserved(t)
+	testFleetOfOthers(t)
+}
+
+// testFleetObserved is the part about what an observation sees.
+func testFleetObserved(t *testing.T) {
+	t.Helper()
+	subtest(t, "one host whose process was started again has not died as a fleet", func(f *fixture) {
+		f.newHost("before", 20)
+		f.advance(11 * time.Minute)
+		began := false
+		f.onObserve = func(_ context.Context, suspects []string) error {
+			if len(suspects) > 0 && !began && len(f.looks) == 2 {
+				began = true
+				f.newHost("after", 1)
+			}
+			return nil
+		}
+		p := f.pass()
+		require.Equal(f, 20, p.Lost)
+	})
+	subtest(t, "a lease that was renewed only before the looks says nothing", func(f *fixture) {
+		died, cutOff := f.newHost("dead", 20).live(), f.newHost("cut-off", 1).live()
+		f.pass()
+		f.advance(4 * time.Minute)
+		died()
+		f.advance(time.Minute)
+		f.pass()
+		f.advance(time.Minute)
+		cutOff()
+		f.advance(10 * time.Minute)
+		p := f.pass()
+		require.True(f, p.FleetDied)
+		require.Equal(f, 1, p.LeasesExpired)
+		require.Zero(f, p.Lost)
+	})
+	subtest(t, "three that die one after the other within an observation are counted together", func(f *fixture) {
+		for i := range 4 {
+			defer f.newHost(fmt.Sprint("live-", i), 1).live()()
+		}
+		for i, silence := range []time.Duration{6, 3, 0} {
+			f.newHost(fmt.Sprint("dead-", i), 20)
+			f.advance(silence * time.Second)
+		}
+		f.advance(11 * time.Minute)
+		f.onLeases = func(all []session.Lease) {
+			for i := range all {
+				if all[i].ID == "dead-1" {
+					all[i].Promise = 14 * time.Second
+				}
+			}
+		}
+		p := f.pass()
+		require.Equal(f, 3, p.LeasesExpired)
+		require.Zero(f, p.Lost)
+	})
+}
+
+// testFleetOfOthers is the part about what other sweepers find.
+func testFleetOfOthers(t *testing.T) {
+	t.Helper()
+	subtest(t, "those that another sweeper finds dead first are counted, too", func(f *fixture) {
+		for i := range 3 {
+			f.newHost(fmt.Sprint("dead-", i), 20)
+		}
+		defer f.newHost("live", 1).live()()
+		f.advance(11 * time.Minute)
+		f.onObserve = func(_ context.Context, suspects []string) error {
+			if len(f.looks) == 3 && len(suspects) > 0 {
+				for _, id := range []string{"dead-0", "dead-1"} {
+					_, _, err := f.Memory.ExpireLease(f.Context(), session.Lease{ID: id, Beat: 1})
+					require.NoError(f, err)
+				}
+			}
+			return nil
+		}
+		p := f.pass()
+		require.Equal(f, 1, p.LeasesExpired)
+		require.True(f, p.FleetDied)
+		require.Equal(f, 10, p.Cancelled)
+	})
+	subtest(t, "what another sweeper takes out of an expired lease stays as that decides", func(f *fixture) {
+		f.newHost("dead", 3*session.ExpireBatch)
+		defer f.newHost("live", 1).live()()
+		f.advance(11 * time.Minute)
+		other, err := sweep.New(f, f, f.cfg)
+		require.NoError(f, err)
+		joined, done := false, make(chan struct{})
+		f.onExpire = func(session.Lease) (int, error) {
+			if !joined { // in the middle of the batches
+				joined = true
+				_, _, err := f.Memory.ExpireLease(f.Context(), session.Lease{ID: "dead", Beat: 1, Lost: true})
+				require.NoError(f, err)
+				go func() {
+					defer close(done)
+					_, _ = other.Sweep(context.Background())
+				}()
+				time.Sleep(time.Second) // fake time
+			}
+			return 0, nil
+		}
+		f.pass()
+		<-done
+		require.Len(f, f.ended(), 3*session.ExpireBatch)
+	})
+}
+
+// TestProcessesThatEnd: processes that end their leases soon after they began them are none that died.
+func TestProcessesThatEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.onObserve = func(context.Context, []string) error { time.Sleep(time.Millisecond); return nil } // fake
+		for i := range 4 {
+			defer f.newHost(fmt.Sprint("live-", i), 1).live()()
+		}
+		dies := f.newHost("dead", 20).live()
+		stop := f.run()
+		f.advance(time.Minute)
+		dies()
+		for i := range 60 {
+			h := f.newHost(fmt.Sprint("short-", i), 0)
+			f.advance(6 * time.Second)
+			_, _, err := f.Memory.ExpireLease(f.Context(), h.lease)
+			require.NoError(f, err)
+		}
+		f.advance(11 * time.Minute)
+		stop()
+		require.Equal(f, 20, f.sweeper().Stats().Lost)
+	})
 }

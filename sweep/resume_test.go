@@ -50,7 +50,6 @@ func times(calls []startCall) (all []time.Duration) {
 func TestStarts(t *testing.T) {
 	const minute = time.Minute
 	run := func(f *fixture, d time.Duration) {
-		f.cfg.StartupDelay = watchdog.None
 		f.put("s-1", time.Hour)
 		stop := f.run()
 		f.advance(d)
@@ -95,8 +94,7 @@ func TestStarts(t *testing.T) {
 		subtest(t, "not if "+name, func(f *fixture) {
 			calls := f.starts(9, 100)
 			f.put("s-1", time.Hour)
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "resume run s-1: no worker")
+			f.fails("resume run s-1: no worker")
 			follows(f)
 			for range 3 {
 				f.advance(3 * minute)
@@ -180,8 +178,7 @@ func TestStartsTakenOver(t *testing.T) {
 		_, err := f.Memory.ClaimStart(f.Context(), time.Minute)
 		require.NoError(f, err)
 		f.advance(time.Minute)
-		_, err = f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "run s-00 is not resumed any more: Start was called 2 times")
+		f.fails("run s-00 is not resumed any more: Start was called 2 times")
 		require.Empty(f, *calls)
 		f.advance(time.Hour)
 		require.Zero(f, f.pass().Tally)
@@ -196,7 +193,7 @@ func TestStartsTakenOver(t *testing.T) {
 		died(f, 10)
 		f.advance(claimFor)
 		require.Equal(f, 3, f.pass().Resumed)
-		f.cfg.StartupDelay, f.made = watchdog.None, nil
+		f.made = nil
 		defer f.run()()
 		f.advance(75 * time.Second)
 		require.Len(f, *calls, 10)
@@ -206,8 +203,7 @@ func TestStartsTakenOver(t *testing.T) {
 		died(f, 15)
 		f.advance(claimFor)
 		f.put("next", time.Hour)
-		p, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		p := f.fails("")
 		require.Equal(f, 1, p.Cancelled)
 		require.Len(f, *calls, 10+1)
 	})
@@ -238,24 +234,20 @@ func TestStartsThatCannotBeNoted(t *testing.T) {
 			f.put("s-1", time.Hour)
 			calls := f.starts(test.tries, 1)
 			starts := &failingStarts{fixture: f, claim: test.claim, putOff: test.putOff}
-			s, err := sweep.New(f, starts, f.cfg)
-			require.NoError(f, err)
-			_, err = s.Sweep(f.Context())
-			require.ErrorContains(f, err, test.says)
+			f.use(starts)
+			f.fails(test.says)
 			require.Len(f, *calls, 1)
 			f.advance(claimFor)
 			*starts = failingStarts{fixture: f}
-			_, err = s.Sweep(f.Context())
 			if test.tries == 1 {
-				require.ErrorContains(f, err, "run s-1 is not resumed any more")
+				f.fails("run s-1 is not resumed any more")
 				return
 			}
-			require.NoError(f, err)
+			f.pass()
 			if test.claim != nil { // the start was put off
 				require.Len(f, *calls, 1)
 				f.advance(5 * time.Minute)
-				_, err = s.Sweep(f.Context())
-				require.NoError(f, err)
+				f.pass()
 			}
 			require.Len(f, *calls, 2)
 			require.Equal(f, (*calls)[0].start.Key, (*calls)[1].start.Key)
@@ -292,17 +284,24 @@ func TestStartsOfOtherCancellers(t *testing.T) {
 			if lost {
 				f.after = func() error { return errors.New("connection lost") }
 			}
-			s, err := sweep.New(f, noAppend{f}, f.cfg)
-			require.NoError(f, err)
-			_, err = s.Sweep(f.Context())
-			require.ErrorContains(f, err, "resume run s-1: no worker")
+			f.use(noAppend{keepsNoStart{f}})
+			f.fails("resume run s-1: no worker")
 			for range 3 {
 				f.advance(time.Hour)
-				_, err := s.Sweep(f.Context())
-				require.NoError(f, err)
+				f.pass()
 			}
 			require.Len(f, *calls, 1)
 			require.NotEmpty(f, (*calls)[0].start.Key)
 		})
 	}
+}
+
+// keepsNoStart is a canceller whose rows do not say that a start is wanted.
+type keepsNoStart struct{ *fixture }
+
+func (k keepsNoStart) Cancel(
+	ctx context.Context, s session.Session, c session.CancelRequest,
+) (session.Outcome, error) {
+	c.StartFor = 0
+	return k.fixture.Cancel(ctx, s, c)
 }

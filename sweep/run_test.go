@@ -3,6 +3,10 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +32,7 @@ func (f *fixture) pageTimes(began time.Time) (all []time.Duration) {
 
 func TestRun(t *testing.T) {
 	subtest(t, "has its first pass after the startup delay and then one every interval", func(f *fixture) {
+		f.cfg.StartupDelay = 0
 		began := time.Now()
 		stop := f.run()
 		require.Equal(f, began.Add(30*time.Second), f.sweeper().Stats().Next)
@@ -39,7 +44,7 @@ func TestRun(t *testing.T) {
 		require.Equal(f, 3, f.sweeper().Stats().Passes)
 	})
 	subtest(t, "puts off the next pass when one takes longer than the interval", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.Interval, f.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
+		f.cfg.Interval, f.cfg.RecordTimeout = time.Minute, time.Hour
 		f.onStalled = func(context.Context, session.Query) error { time.Sleep(7 * time.Minute); return nil }
 		began := time.Now()
 		stop := f.run()
@@ -68,11 +73,10 @@ func TestRun(t *testing.T) {
 	})
 	subtest(t, "logs what went wrong about a session, and nothing that Sweep returns", func(f *fixture) {
 		f.putStalled(1)
-		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.poisoned = every
+		f.fails("")
 		require.NotContains(f, f.log.String(), "poisoned")
-		f.cfg.StartupDelay, f.made = watchdog.None, nil
+		f.made = nil
 		f.run()()
 		require.Contains(f, f.log.String(), "cancel run s-00: poisoned")
 	})
@@ -81,7 +85,6 @@ func TestRun(t *testing.T) {
 func TestRunStop(t *testing.T) {
 	subtest(t, "finishes the session in hand and starts no other", func(f *fixture) {
 		f.putStalled(5)
-		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(ctx context.Context, _ session.Session) error {
 			time.Sleep(10 * time.Second) // fake time
 			return ctx.Err()
@@ -103,7 +106,6 @@ func TestRunStop(t *testing.T) {
 	subtest(t, "takes a bounded time though neither the hook nor the database returns", func(f *fixture) {
 		f.putStalled(5)
 		free := make(chan struct{})
-		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(context.Context, session.Session) error { <-free; return nil }
 		f.onCancel = func(context.Context, session.Session) error { <-free; return errors.New("late") }
 		stop := f.run()
@@ -114,18 +116,11 @@ func TestRunStop(t *testing.T) {
 		synctest.Wait()
 		require.Empty(f, f.ended())
 	})
-	subtest(t, "does not wait for a page", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
-		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-		stop := f.run()
-		began := time.Now()
-		stop()
-		require.Zero(f, time.Since(began))
-	})
 }
 
 func TestSweep(t *testing.T) {
 	subtest(t, "has a pass at once while Run waits, whose next pass stays where it is", func(f *fixture) {
+		f.cfg.StartupDelay = 0
 		began := time.Now()
 		stop := f.run()
 		f.advance(time.Second)
@@ -135,7 +130,6 @@ func TestSweep(t *testing.T) {
 		require.Equal(f, []time.Duration{time.Second, 30 * time.Second}, f.pageTimes(began))
 	})
 	subtest(t, "waits for the pass under way, until its context ends", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil }
 		began := time.Now()
 		stop := f.run()
@@ -170,7 +164,7 @@ func TestDatabaseFails(t *testing.T) {
 			f.putStalled(3)
 			var down atomic.Bool
 			down.Store(true)
-			f.cfg.StartupDelay, f.cfg.RecordTimeout = watchdog.None, time.Millisecond
+			f.cfg.RecordTimeout = time.Millisecond
 			f.onStalled = func(ctx context.Context, _ session.Query) error {
 				if down.Load() {
 					return failing(ctx)
@@ -195,7 +189,6 @@ func TestDatabaseFails(t *testing.T) {
 	}
 	subtest(t, "is back a second later: the next pass comes after the interval", func(f *fixture) {
 		var once sync.Once
-		f.cfg.StartupDelay = watchdog.None
 		f.onStalled = func(context.Context, session.Query) (err error) {
 			once.Do(func() { err = errors.New("fails over") })
 			return err
@@ -222,25 +215,6 @@ func TestDatabaseFails(t *testing.T) {
 		require.Equal(f, 30, f.pass().Cancelled)
 		require.Equal(f, names, f.ended())
 	})
-	subtest(t, "fails at the second page: the first is cancelled, and the rest later", func(f *fixture) {
-		names := f.putStalled(99)
-		for i := range 99 {
-			f.put("later-"+names[i], 30*time.Minute)
-		}
-		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
-		f.onStalled = func(_ context.Context, q session.Query) error {
-			if q.After != "" {
-				return errors.New("connection lost")
-			}
-			return nil
-		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "ask for stalled sessions: connection lost")
-		require.Equal(f, 100, p.Cancelled)
-		require.Equal(f, 1, p.Errors)
-		f.onStalled = nil
-		require.Equal(f, 98, f.pass().Cancelled)
-	})
 }
 
 // requireBackoff checks that the waits between pages were 0.5 to 1 second, 1 to 2, 2 to 4 and so on, up to the
@@ -256,4 +230,165 @@ func (f *fixture) requireBackoff(began time.Time) {
 		most = min(2*most, 5*time.Minute)
 	}
 	require.Greater(f, len(pages), 15)
+}
+
+// health returns what the page says.
+func (f *fixture) health() (code int, text string) {
+	f.Helper()
+	w := httptest.NewRecorder()
+	f.sweeper().Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	require.Equal(f, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(f, "no-store", w.Header().Get("Cache-Control"))
+	return w.Code, w.Body.String()
+}
+
+func TestHealth(t *testing.T) {
+	for name, c := range map[string]struct {
+		code   int
+		happen func(f *fixture)
+	}{
+		"before": {http.StatusOK, func(*fixture) {}},
+		"disabled": {http.StatusOK, func(f *fixture) {
+			f.cfg.Disabled = true
+			f.Cleanup(f.run())
+		}},
+		"waiting": {http.StatusOK, func(f *fixture) {
+			f.cfg.StartupDelay = 0
+			f.Cleanup(f.run())
+		}},
+		"healthy": {http.StatusOK, func(f *fixture) {
+			f.putStalled(12)
+			start := func(context.Context, session.Session) error { return nil }
+			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: start}
+			f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+				time.Sleep(1500 * time.Microsecond) // fake time
+				if s.RunID == "s-03" {
+					f.wake(s.RunID)
+				}
+				return nil
+			}
+			f.poisoned = only("s-05")
+			f.Cleanup(f.run())
+			f.advance(time.Minute)
+		}},
+		"failing": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.onStalled = func(context.Context, session.Query) error { return errors.New("password=canary refused") }
+			f.fails("")
+		}},
+		"failing_slowly": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			f.fails("")
+		}},
+		"overdue": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.cfg.RecordTimeout = time.Hour
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			f.Cleanup(f.run())
+			f.advance(5 * time.Minute)
+			code, _ := f.health()
+			require.Equal(f, http.StatusOK, code, "not overdue yet")
+			f.advance(1)
+		}},
+		"stopped": {http.StatusOK, func(f *fixture) {
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			f.run()()
+			f.advance(time.Hour)
+		}},
+	} {
+		subtest(t, name, func(f *fixture) {
+			c.happen(f)
+			code, text := f.health()
+			require.Equal(f, c.code, code)
+			require.NotContains(f, text, "canary")
+			golden(f.T, "health_"+name+".json", text)
+		})
+	}
+	t.Run("the page can only be read", func(t *testing.T) {
+		s, err := sweep.New(&session.Memory{}, &session.Memory{}, sweep.Config{})
+		require.NoError(t, err)
+		server := httptest.NewServer(s.Handler())
+		defer server.Close()
+		for method, code := range map[string]int{
+			http.MethodGet: 200, http.MethodHead: 200, http.MethodPost: 405, http.MethodDelete: 405,
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
+			require.NoError(t, err)
+			resp, err := server.Client().Do(r)
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, code, resp.StatusCode, method)
+		}
+	})
+}
+
+// TestLog pins the keys of the log, which has no content of a session.
+func TestLog(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.Grace = time.Minute
+		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+			if s.RunID == "s-01" {
+				f.wake(s.RunID)
+				panic("canary")
+			}
+			return nil
+		}
+		stop := f.run()
+		f.advance(6 * time.Minute)
+		stop()
+		synctest.Wait()
+		require.NotContains(f, f.log.String(), "canary")
+		golden(f.T, "log.golden", strings.ReplaceAll(f.log.String(), time.Now().Format("2006-01-02"), "day"))
+	})
+}
+
+// TestLogStart expects settings that have a name in words, and those of a sweeper that only waits.
+func TestLogStart(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Disabled, f.cfg.DryRun, f.cfg.MinAge = true, true, watchdog.None
+		f.cfg.StalledThreshold, f.cfg.MaxCancellationsPerRun = watchdog.NoLimit, watchdog.NoLimit
+		f.run()()
+		for _, shown := range []string{
+			"the sweeper starts", `"enabled":false`, `"dry_run":true`, `"min_age":0`, `"stop_hook":false`,
+			`"stalled_threshold":"no limit"`, `"max_cancellations":"no limit"`, "the sweeper has ended", `"passes":0`,
+		} {
+			require.Contains(f, f.log.String(), shown)
+		}
+	})
+}
+
+func TestStatsDuringPass(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(3)
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			require.True(f, f.sweeper().Stats().Passing)
+			_, text := f.health()
+			require.Contains(f, text, `"passing": true`)
+			return nil
+		}
+		stop := f.run()
+		stats := f.sweeper().Stats()
+		require.False(f, stats.Passing)
+		require.Equal(f, 1, stats.Passes)
+		require.Equal(f, 3, stats.Last.Cancelled)
+		require.Empty(f, stats.Last.Cases)
+		stop()
+	})
+}
+
+// TestHealthOfStop protects the page from a stop of the run that a sweeper is in, which is a time-out of its own and
+// not one of the store.
+func TestHealthOfStop(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "sweeper", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Second},
+		})
+		require.NoError(f, err)
+		defer wd.Close()
+		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return context.Cause(ctx) }
+		_, err = f.sweeper().Sweep(wd.Context())
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		_, text := f.health()
+		require.Contains(f, text, `"error": "stopped"`)
+	})
 }

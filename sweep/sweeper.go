@@ -246,9 +246,7 @@ func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.
 			return next, false, false
 		case <-changed:
 		case <-s.swept:
-			if due := s.nextDue(); !due.IsZero() {
-				next = earliest(next, due)
-			}
+			next = earliest(next, s.nextDue())
 		}
 		timer.Stop()
 	}

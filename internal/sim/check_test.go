@@ -307,12 +307,6 @@ func (l *locks) none() bool {
 // stuck reports whether the row cannot be written.
 func (l *locks) stuck(id string) bool { return l.locked(id) || l.refused(id) }
 
-func (l *locks) channel(id string) chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held[id]
-}
-
 // await waits for a lock as long as a statement does.
 func (l *locks) await(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, session.LockWait, session.ErrLocked)
@@ -325,7 +319,9 @@ func (l *locks) await(ctx context.Context, id string) error {
 
 // awaitFree waits for a lock until ctx ends.
 func (l *locks) awaitFree(ctx context.Context, id string) error {
-	c := l.channel(id)
+	l.mu.Lock()
+	c := l.held[id]
+	l.mu.Unlock()
 	if c == nil {
 		return nil
 	}

@@ -15,20 +15,26 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// setMode changes how the database behaves for one process, for a while.
-func (w *world) setMode(l *link, m mode, d time.Duration) {
+// A weather is how a database behaves, and how often that was changed.
+type weather struct {
+	mode    mode
+	changes int
+}
+
+// set changes how the database behaves, for one process or for all, for a while. If it fails, connections are cut.
+func (w *world) set(now *weather, m mode, d time.Duration, cut func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.changes++
-	l.mode = m
+	now.changes++
+	now.mode = m
 	if m == fails {
-		l.cut()
+		cut()
 	}
 	w.noteHealth()
-	changes := l.changes
+	changes := now.changes
 	w.heal(d, func() {
-		if l.changes == changes {
-			l.mode = works
+		if now.changes == changes {
+			now.mode = works
 		}
 	})
 }
@@ -37,24 +43,6 @@ func (w *world) setMode(l *link, m mode, d time.Duration) {
 func (l *link) cut() {
 	close(l.gone)
 	l.gone = make(chan struct{})
-}
-
-// setDatabase changes how the database behaves for all, for a while.
-func (w *world) setDatabase(m mode, d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changes++
-	w.mode = m
-	if m == fails {
-		w.cutAll()
-	}
-	w.noteHealth()
-	changes := w.changes
-	w.heal(d, func() {
-		if w.changes == changes {
-			w.mode = works
-		}
-	})
 }
 
 // cutAll breaks all connections. The caller holds the mutex.

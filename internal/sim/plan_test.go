@@ -283,13 +283,13 @@ func (p *plan) stopHost() bool {
 
 func (p *plan) cutHost() bool {
 	d, m := p.length(), mode(1+p.w.rng.IntN(int(modes)-2)) // only a database is read-only
-	return p.onHost(fmt.Sprintf("has a database that %v for %v", m, d), func(h *host) { p.w.setMode(h.link, m, d) })
+	return p.onHost(fmt.Sprintf("has a database that %v for %v", m, d), func(h *host) { p.w.set(&h.link.weather, m, d, h.link.cut) })
 }
 
 func (p *plan) cutSweeper() bool {
 	d, m := p.length(), mode(1+p.w.rng.IntN(int(modes)-2))
 	return p.onSweeper(fmt.Sprintf("has a database that %v for %v", m, d),
-		func(s *sweeper) { p.w.setMode(s.link, m, d) })
+		func(s *sweeper) { p.w.set(&s.link.weather, m, d, s.link.cut) })
 }
 
 func (p *plan) stopSweeper() bool {
@@ -305,7 +305,7 @@ func (p *plan) endSweeper() bool {
 func (p *plan) breakDatabase() bool {
 	d, m := p.length(), mode(1+p.w.rng.IntN(int(modes)-1))
 	p.w.stepf("the database %v for %v", m, d)
-	p.w.setDatabase(m, d)
+	p.w.set(&p.w.weather, m, d, p.w.cutAll)
 	return true
 }
 
@@ -368,7 +368,7 @@ func (p *plan) cutWhileLocked() bool {
 	d := observing + time.Duration(p.w.rng.Int64N(int64(observing)))
 	return p.onOne(fmt.Sprintf("has its row locked, and its host a database that fails, for %v", d), func(a *attachment) {
 		p.w.setStuck(a.run, false, d+2*promise)
-		p.w.setMode(a.host.link, fails, d)
+		p.w.set(&a.host.link.weather, fails, d, a.host.link.cut)
 	})
 }
 

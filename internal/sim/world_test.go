@@ -51,8 +51,7 @@ type world struct {
 
 	mu       sync.Mutex
 	db       *session.Memory
-	mode     mode // of the database
-	changes  int  // of the mode
+	weather  // of the database
 	hosts    []*host
 	sweepers []*sweeper
 	names    int // of processes

@@ -14,7 +14,7 @@
 // A host is live if it could write, and not if it ran. Of several soaks at once on two cores one had counted 11 live
 // runs as cancelled, and a later one 62: no fault had hit their host, its journal had hardly a gap, and no connection
 // of it came about. Each host has a witness now, which writes beside the library: that of the 62 had written nothing
-// for eleven seconds, more than three promises. TestKeeperCutOff of sweep shows what follows: a run is cancelled once
+// for eleven seconds, more than three promises. TestSimulation of sim checks what follows: a run is cancelled once
 // its last written sign of life is older than the threshold, and else it is claimed back.
 //
 // A short form runs with `make long`, and as long a one as you like with `make soak`. Of the other tests those of its

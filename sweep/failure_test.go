@@ -3,6 +3,8 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,12 +56,9 @@ func TestDoubt(t *testing.T) {
 		all := f.consequences()
 		f.after = func() error { return lost }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
-		require.ErrorContains(f, err, "look up the cancel of run s-1: down")
-		require.Equal(f, 1, p.Failed)
+		require.Equal(f, 1, f.failsFor(lost).Failed)
 		f.onSession, f.after = nil, nil
-		p = f.pass()
+		p := f.pass()
 		require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
 		require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, p.Tally)
 		require.Equal(f, sweep.Tally{}, f.pass().Tally)
@@ -70,35 +69,18 @@ func TestDoubt(t *testing.T) {
 		all := f.consequences()
 		f.after = func() error { return lost }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
-		require.ErrorContains(f, err, "look up the cancel of run s-1: down")
-		require.Equal(f, 1, p.Failed)
+		require.Equal(f, 1, f.fails("look up the cancel of run s-1: down").Failed)
 		f.onSession, f.after = nil, nil
 		f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
 		f.advance(claimFor - 1)
-		_, err = f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		require.Zero(f, all.resumes, "the claim lasts")
 		f.advance(1)
-		_, err = f.sweeper().Sweep(f.Context())
-		require.Error(f, err)
+		f.fails("")
 		f.onStalled = nil
 		require.Zero(f, f.pass().Tally, "its run is another attempt by then")
 		require.Equal(f, consequences{0, 1}, *all)
 		require.Zero(f, f.sweeper().Remembered())
-	})
-	subtest(t, "one that was not committed is tried again", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		all := f.consequences()
-		f.onCancel = func(context.Context, session.Session) error { return lost }
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
-		require.Equal(f, 1, p.Failed)
-		f.onCancel = nil
-		f.advance(5 * time.Minute)
-		require.Equal(f, 1, f.pass().Cancelled)
-		require.Equal(f, consequences{1, 1}, *all)
 	})
 	for name, wait := range map[string]time.Duration{
 		"and the next pass does not find it": time.Hour, "right before the next try": 150 * time.Second,
@@ -107,21 +89,16 @@ func TestDoubt(t *testing.T) {
 			f.put("s-1", time.Hour)
 			all := f.consequences()
 			var commit func()
-			s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
-			require.NoError(f, err)
-			p, err := s.Sweep(f.Context())
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			require.Equal(f, 1, p.Failed)
+			f.use(&lateCanceller{f, &commit})
+			require.Equal(f, 1, f.failsFor(context.DeadlineExceeded).Failed)
 			if wait == time.Hour {
 				commit()
 			} else {
 				f.onPage = func(*session.Page) { commit(); f.onPage = nil }
 			}
 			f.advance(wait)
-			p, err = s.Sweep(f.Context())
-			require.NoError(f, err)
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
-			require.Zero(f, s.Remembered())
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+			require.Zero(f, f.sweeper().Remembered())
 			require.Equal(f, consequences{1, 1}, *all)
 		})
 	}
@@ -142,8 +119,7 @@ func TestDoubt(t *testing.T) {
 			all := f.consequences()
 			f.onCancel = func(context.Context, session.Session) error { return lost }
 			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
+			f.failsFor(lost)
 			f.onCancel, f.onSession = nil, nil
 			end(f)
 			p := f.pass()
@@ -152,12 +128,6 @@ func TestDoubt(t *testing.T) {
 			require.Zero(f, f.sweeper().Remembered())
 		})
 	}
-	subtest(t, "one that was not committed, and finished under the claim, is spared", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		f.hook(nil)
-		f.onCancel = func(context.Context, session.Session) error { f.finish("s-1"); return lost }
-		require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
-	})
 	subtest(t, "without a method to look it up it is judged as usual", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.after = func() error { return lost }
@@ -172,19 +142,13 @@ func TestDoubt(t *testing.T) {
 	subtest(t, "a warning whose answer was lost is not written again", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
-		s, err := sweep.New(f, &lostWarning{f}, f.cfg)
-		require.NoError(f, err)
-		_, err = s.Sweep(f.Context())
-		require.ErrorIs(f, err, context.DeadlineExceeded)
+		f.use(&lostWarning{f})
+		f.failsFor(context.DeadlineExceeded)
 		require.Len(f, f.events("s-1"), 1)
 		f.advance(30 * time.Second)
-		p, err := s.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, 1, p.Deferred)
+		require.Equal(f, 1, f.pass().Deferred)
 		f.advance(30 * time.Second)
-		p, err = s.Sweep(f.Context())
-		require.NoError(f, err)
-		require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 		require.Len(f, f.events("s-1"), 3)
 	})
 }
@@ -233,8 +197,7 @@ func TestStartOfLateAnswer(t *testing.T) {
 		f.put("s-1", time.Hour)
 		f.after = func() error { return errors.New("connection lost") }
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		_, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "down")
+		f.fails("down")
 		f.onSession, f.after = nil, nil
 		f.advance(5 * time.Minute)
 		other, err := sweep.New(f, f, f.cfg)
@@ -248,6 +211,22 @@ func TestStartOfLateAnswer(t *testing.T) {
 		require.EqualValues(f, 1, calls.Load())
 		require.EqualValues(f, 1, most.Load(), "no two sweepers call Start at once")
 	})
+}
+
+// TestStartUnderClaim: a cancel that is found to be committed has its start if the claim lasts for as long as that takes.
+func TestStartUnderClaim(t *testing.T) {
+	for left, resumed := range map[time.Duration]int{31 * time.Second: 1, 31*time.Second - time.Millisecond: 0} {
+		subtest(t, fmt.Sprint("with so much left: ", left), func(f *fixture) {
+			f.starts(0, 0)
+			f.put("s-1", time.Hour)
+			f.after = func() error { return errors.New("connection lost") }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			f.fails("down")
+			f.onSession, f.after = nil, nil
+			f.advance(claimFor - left)
+			require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: resumed}, f.pass().Tally)
+		})
+	}
 }
 
 // TestLookUpIsBounded protects that a database which answers slowly about many cancels in doubt does not keep a pass
@@ -264,8 +243,7 @@ func TestLookUpIsBounded(t *testing.T) {
 			return lost
 		}
 		f.onSession = func(context.Context) error { return errors.New("down") }
-		first, err := f.sweeper().Sweep(f.Context())
-		require.ErrorIs(f, err, lost)
+		first := f.failsFor(lost)
 		require.Equal(f, 10, first.Cancelled)
 		require.Equal(f, 20, first.Failed, "these are in doubt")
 		f.after = nil
@@ -282,4 +260,167 @@ func TestLookUpIsBounded(t *testing.T) {
 		require.Equal(f, 20+1, second.Cancelled+others, "the others are looked up by the next passes")
 		require.Zero(f, f.sweeper().Remembered())
 	})
+}
+
+// TestPoisonedSession: a session whose cancel always fails.
+func TestPoisonedSession(t *testing.T) {
+	subtest(t, "holds up no other, and is tried at growing intervals", func(f *fixture) {
+		names := f.putStalled(31)
+		var tries []time.Duration
+		began := time.Now()
+		f.cfg.Interval = time.Hour
+		f.onCancel = func(_ context.Context, s session.Session) error {
+			if s.RunID != "s-00" {
+				return nil
+			}
+			tries = append(tries, time.Since(began))
+			return errPoisoned
+		}
+		stop := f.run()
+		f.advance(2*time.Hour + time.Minute)
+		require.Equal(f, names[1:], f.ended())
+		f.advance(40 * time.Hour)
+		stop()
+		require.Equal(f, []time.Duration{0, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour}, tries[:5])
+		for i := 6; i < len(tries); i++ {
+			require.Equal(f, 6*time.Hour, tries[i]-tries[i-1], "but not too late")
+		}
+	})
+	subtest(t, "starts from nothing when it has woken up and stalled again", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Interval = 24 * time.Hour
+		f.poisoned = every
+		f.fails("poisoned")
+		f.wake("s-1")
+		f.poisoned = nil
+		f.advance(11 * time.Minute)
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+	})
+	subtest(t, "starts from nothing when it was active under its lease", func(f *fixture) {
+		h := f.newHost("live", 1)
+		f.cfg.Interval = 24 * time.Hour
+		stalls := func() {
+			h.signal(true, "live-000")
+			f.advance(11 * time.Minute)
+			h.renew()
+		}
+		f.poisoned = every
+		f.advance(time.Minute)
+		stalls()
+		defer h.live()()
+		f.fails("poisoned")
+		f.poisoned = nil
+		stalls()
+		require.Equal(f, []string{"live-000 cancelled"}, outcomes(f.pass()))
+	})
+	subtest(t, "is forgotten when it has ended, and when it is cancelled at last", func(f *fixture) {
+		f.putStalled(2)
+		f.poisoned = every
+		f.fails("")
+		require.Equal(f, 2, f.sweeper().Remembered())
+		f.finish("s-00")
+		f.poisoned = nil
+		f.pass()
+		require.Equal(f, 1, f.sweeper().Remembered())
+		f.advance(5 * time.Minute)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Zero(f, f.sweeper().Remembered())
+	})
+	subtest(t, "is forgotten in the end though no pass sees every stalled session", func(f *fixture) {
+		f.putStalled(60)
+		f.cfg.MaxCancellationsPerRun = 1
+		f.poisoned = only("s-00")
+		f.fails("")
+		f.finish("s-00")
+		f.pass()
+		require.Equal(f, 1, f.sweeper().Remembered())
+		f.advance(25 * time.Hour)
+		f.pass()
+		require.Zero(f, f.sweeper().Remembered())
+	})
+	subtest(t, "behind 1,500 that fail at once, one is cancelled in the first pass", func(f *fixture) {
+		f.poison(1500)
+		f.put("good", 20*time.Minute)
+		stop := f.run()
+		require.Equal(f, []string{"good"}, f.ended())
+		require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+		f.put("later", 20*time.Minute)
+		f.advance(5 * time.Minute)
+		stop()
+		require.Equal(f, []string{"good", "later"}, f.ended(), "each pause is over, and they are tried again")
+		require.Equal(f, 2, f.sweeper().Stats().Passes)
+	})
+	subtest(t, "behind 1,500 that fail slowly, one is cancelled in the second pass", func(f *fixture) {
+		f.poison(1500)
+		f.onCancel = func(context.Context, session.Session) error { time.Sleep(30 * time.Millisecond); return nil }
+		f.put("good", 20*time.Minute)
+		stop := f.run()
+		f.advance(40 * time.Second)
+		require.ErrorContains(f, f.sweeper().Stats().Last.Err, "1000 sessions in a row failed, the last: cancel run s-999")
+		require.Equal(f, 1, f.sweeper().Stats().Passes)
+		f.advance(20 * time.Second)
+		stop()
+		require.Equal(f, []string{"good"}, f.ended())
+		require.Equal(f, 2, f.sweeper().Stats().Passes)
+	})
+	subtest(t, "behind 150 that fail only at their timeout, one is cancelled when each of them has had its turn",
+		func(f *fixture) {
+			f.poison(150)
+			tries := map[string]int{}
+			var mu sync.Mutex // of tries
+			f.onCancel = func(ctx context.Context, s session.Session) error {
+				mu.Lock()
+				tries[s.RunID]++
+				mu.Unlock()
+				if f.poisoned(s) {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}
+			f.put("good", 20*time.Minute)
+			stop := f.run()
+			f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
+			f.advance(5 * time.Minute)
+			require.Equal(f, []string{"good"}, f.ended())
+			f.advance(30 * time.Hour)
+			stop()
+			mu.Lock()
+			defer mu.Unlock()
+			require.Len(f, tries, 151)
+			for runID, n := range tries {
+				if runID != "good" {
+					require.Greater(f, n, 1, "%s is tried again", runID)
+				}
+			}
+		})
+	subtest(t, "of many the pauses do not grow while nothing works", func(f *fixture) {
+		names := f.putStalled(12)
+		var writable atomic.Bool
+		f.onCancel = func(context.Context, session.Session) error {
+			if !writable.Load() {
+				return errors.New("read-only transaction")
+			}
+			return nil
+		}
+		stop := f.run()
+		require.ErrorContains(f, f.sweeper().Stats().Last.Err, "12 sessions in a row failed, the last: cancel run s-11")
+		require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
+		f.advance(10 * time.Hour)
+		writable.Store(true)
+		f.advance(10 * time.Minute)
+		stop()
+		require.Equal(f, names, f.ended())
+	})
+}
+
+// poison adds sessions that were silent for longest and whose cancels fail.
+func (f *fixture) poison(count int) {
+	for _, name := range f.putStalled(count) {
+		s := f.get(name)
+		s.LastEventAt = s.LastEventAt.Add(-24 * time.Hour)
+		s.CreatedAt = s.LastEventAt
+		f.row(s)
+	}
+	f.poisoned = func(s session.Session) bool { return time.Since(s.LastEventAt) > 12*time.Hour }
 }
