@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/converge"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -65,10 +64,9 @@ func TestArtifacts(t *testing.T) {
 func TestEventBeforeSignal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.cfg.Terminal = readyLine
 	copied := filepath.Join(t.TempDir(), "copied")
 	event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
-	result, _ := f.stalled(command(t, "copy:"+event+":"+copied, "print:"+ready, "stay"))
+	result, _ := f.stalled(f.terminal("copy:" + event + ":" + copied))
 	require.Zero(t, result.ExitCode, "its signal handler found the file")
 	text, err := os.ReadFile(copied)
 	require.NoError(t, err)
@@ -84,14 +82,24 @@ func TestEventBeforeSignal(t *testing.T) {
 	require.Len(t, after.Action.Sent, 1)
 }
 
+// TestArtifactFails checks that an artifact that cannot be written, as on a full disk, does not keep a command alive.
+func TestArtifactFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	result, _ := f.stalled(f.terminal("touch:" + filepath.Join(f.cfg.Artifacts, "step")))
+	require.Equal(t, syscall.SIGINT, result.EndedBy)
+	require.ErrorContains(t, result.ArtifactErr, "step is not a folder")
+	require.Empty(t, result.Artifacts)
+}
+
 func TestTail(t *testing.T) {
 	t.Parallel()
 	for want, one := range map[string]bool{"oops\n": false, "oops\nready\n": true} {
 		t.Run(fmt.Sprint("is the end of standard error, and of both outputs if they are one writer: ", one), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.Terminal, f.cfg.Tail = readyLine, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { return p }}
-			cmd := command(t, "warn:oops", "print:"+ready, "stay")
+			f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { return p }}
+			cmd := f.terminal("warn:oops")
 			if one {
 				cmd.Stdout = new(strings.Builder)
 				cmd.Stderr = cmd.Stdout
@@ -111,82 +119,14 @@ func TestTail(t *testing.T) {
 		t.Run("is not written if "+says, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.Terminal, f.cfg.RecordTimeout, f.cfg.Tail = readyLine, 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
-			result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
+			f.cfg.RecordTimeout, f.cfg.Tail = 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
+			result, _ := f.stalled(f.terminal("warn:oops"))
 			require.ErrorContains(t, result.ArtifactErr, says+"; the tail was not written")
 			require.NotContains(t, result.ArtifactErr.Error(), "oops")
 			require.True(t, f.record().Complete, "and nothing else is missing")
 			require.Equal(t, []string{"event.json"}, f.artifacts())
 		})
 	}
-}
-
-// TestFullDisk checks that a full disk does not keep a command alive.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	out, err := command(t, "full:"+filepath.Join(t.TempDir(), "state")).CombinedOutput()
-	require.NoError(t, err, string(out))
-}
-
-// full:ROOT runs a command in a host that may not write a file of more than 100 bytes.
-func fullDisk(root string) error {
-	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: 100}); err != nil {
-		return err
-	}
-	cmd := exec.Command(os.Args[0], childArg, "print:"+ready, "stay")
-	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, Terminal: readyLine, Artifacts: root}
-	result, _ := stall.Run(context.Background(), cmd, cfg)
-	if result == nil || !result.Terminated || result.EndedBy != syscall.SIGINT {
-		return fmt.Errorf("the command was not ended: %+v", result)
-	}
-	if result.ArtifactErr == nil || !strings.Contains(result.ArtifactErr.Error(), "file too large") {
-		return fmt.Errorf("the error is %w", result.ArtifactErr)
-	}
-	if result.Artifacts != "" || exists(filepath.Join(root, "step", "_stall", "event.json")) {
-		return fmt.Errorf("there are artifacts: %s", result.Artifacts)
-	}
-	return nil
-}
-
-// TestFingerprints checks that the next attempt can be compared with this one, however it ended.
-func TestFingerprints(t *testing.T) {
-	t.Parallel()
-	t.Run("no progress has one that is the same for all states, also beside the probe's own", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Probe, f.cfg.FingerprintPrefix = f.probe("a"), "ci"
-		result, _ := f.stalled(command(t, "every:20ms:x"))
-		require.Len(t, result.Fingerprints(), 2)
-		require.Equal(t, "ci/stall/no-progress", result.Fingerprints()[0])
-		require.Contains(t, result.Fingerprints()[1], "ci/stall/no_progress:")
-		f.cfg.Probe.Command = childCommand(t, `print:{"fingerprints": ["k8s/crd/missing:widgets"]}`)
-		result, _ = f.stalled(command(t, "every:20ms:x"))
-		require.Equal(t, words("ci/stall/no-progress k8s/crd/missing:widgets"), result.Fingerprints())
-	})
-	t.Run("no progress has it beside as many as a probe can give", func(t *testing.T) {
-		j := stall.NewJudge(stall.Config{Probe: &stall.Probe{StallThreshold: 2}})
-		var own []string
-		for n := range 32 {
-			own = append(own, fmt.Sprintf("a/%02d", n))
-		}
-		require.Nil(t, j.Probed(stall.Look{Digest: "same", Fingerprints: own}, 0))
-		found := j.Probed(stall.Look{Digest: "same", Fingerprints: own}, 0)
-		require.Len(t, found.Fingerprints, 32)
-		require.Contains(t, found.Fingerprints, "stall/no-progress")
-	})
-	t.Run("without a trip there are none, also if there is no result", func(t *testing.T) {
-		t.Parallel()
-		tracker, err := converge.New(converge.Config{})
-		require.NoError(t, err)
-		f := newFixture(t)
-		result, _ := f.run(command(t, "exit:0"))
-		for _, result := range []*stall.Result{nil, {}, result} {
-			decision, err := tracker.Observe(result.Fingerprints())
-			require.NoError(t, err)
-			require.Equal(t, converge.Continue, decision.Advice)
-		}
-	})
 }
 
 // TestEarlierAttempt checks that the files of an earlier attempt never pass for those of this one.
@@ -254,4 +194,174 @@ func TestVolatile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"state.at"}, result.Probes.Volatile)
 	require.Equal(t, 1, strings.Count(log.String(), "state.at"), log.String())
+}
+
+// canary is a text that stands for a secret of a command or a probe.
+const canary = "canary-7c1e9f"
+
+// A syncBuffer is a buffer that several goroutines can log to.
+type syncBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// A secretsFixture collects every text that is written about a command, by the name of its place.
+type secretsFixture struct {
+	*fixture
+	logs  syncBuffer
+	texts map[string]string
+}
+
+func newSecretsFixture(t *testing.T) *secretsFixture {
+	c := &secretsFixture{fixture: newFixture(t), texts: map[string]string{}}
+	c.cfg.Logger = slog.New(slog.NewTextHandler(&c.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c.cfg.WallClock = longTime
+	c.cfg.NoOutput = longTime
+	c.cfg.Terminal = readyLine
+	c.cfg.AsIncomplete = true
+	return c
+}
+
+// runWithSecrets runs a command with canaries in its arguments, environment, input and outputs.
+func (c *secretsFixture) runWithSecrets(steps ...string) {
+	c.Helper()
+	all := []string{"print:" + canary, "warn:" + canary, "touch:" + filepath.Join(c.TempDir(), canary)}
+	cmd := command(c, append(all, steps...)...)
+	cmd.Env = append([]string{"PASSWORD=" + canary}, cmd.Env...)
+	cmd.Stdin = strings.NewReader(canary)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, failing{}
+	if c.cfg.Tail != nil {
+		cmd.Stderr = &strings.Builder{}
+	}
+	c.collect(stall.Run(c.Context(), cmd, c.cfg))
+}
+
+func (c *secretsFixture) collect(result *stall.Result, err error) {
+	c.Helper()
+	c.texts["the error"] = fmt.Sprintf("%v %+v", err, err)
+	c.texts["the log"] = c.logs.String()
+	if result != nil {
+		c.texts["the result"] = fmt.Sprintf("%+v %+v %v %v", result, result.Trip, result.ArtifactErr, result.OutputErr) +
+			fmt.Sprintf("%+v", result.AlsoEnded)
+	}
+	for _, id := range []string{"run", "run/step"} {
+		events, readErr := c.store.Read(context.Background(), watchdog.AggregateType, id)
+		require.NoError(c, readErr)
+		for i, e := range events {
+			c.texts[fmt.Sprintf("event %d of %s", i, id)] = fmt.Sprintf("%+v %s", e, e.Payload)
+		}
+	}
+	_ = filepath.WalkDir(c.cfg.Artifacts, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			text, _ := os.ReadFile(path)
+			c.texts[entry.Name()] = path + string(text)
+		}
+		return nil
+	})
+}
+
+// leaks returns the names of the texts that contain the canary.
+func (c *secretsFixture) leaks() (names []string) {
+	for name, text := range c.texts {
+		if strings.Contains(text, canary) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// secretProbe prints canaries in every field but its fingerprints.
+var secretProbe = "print:" + strings.ReplaceAll(
+	`{"class": "stalled", "digest": "SECRET", "summary": "SECRET", "reasons": ["SECRET"], "SECRET": "SECRET"}`,
+	"SECRET", canary)
+
+// TestSecrets checks that no place holds a secret.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	probe := func(t *testing.T, steps ...string) *stall.Probe {
+		return &stall.Probe{Command: childCommand(t, steps...), Interval: time.Millisecond, Timeout: longTime}
+	}
+	for _, c := range []struct {
+		name  string
+		run   func(*secretsFixture)
+		finds string // in one of the places, to show that there is something to search
+	}{
+		{"after a terminal line", func(c *secretsFixture) { c.runWithSecrets("print:"+ready, "stay") }, "terminal pattern 1"},
+		{"after a probe's trip", func(c *secretsFixture) {
+			c.cfg.Probe = probe(t, secretProbe)
+			c.runWithSecrets("stay")
+		}, "3 probes in a row saw the same"},
+		{"after probes that fail and print no object", func(c *secretsFixture) {
+			c.cfg.Probe = probe(t, "print:"+canary, "warn:"+canary)
+			c.cfg.Probe.OnError = stall.ErrorStall
+			c.runWithSecrets("stay")
+		}, "probe_blind:output"},
+		{"after a probe that cannot be started", func(c *secretsFixture) {
+			c.cfg.Probe = &stall.Probe{
+				Command: []string{"/no/such/" + canary, canary}, Interval: time.Millisecond, OnError: stall.ErrorTerminal,
+			}
+			c.runWithSecrets("stay")
+		}, "probe_blind:start"},
+		{"after an AlsoEnd that fails", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "print:"+canary, "warn:"+canary, "env:PASSWORD", "exit:3")}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "its exit status is 3"},
+		{"after an AlsoEnd that cannot be started", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"/no/such/" + canary, canary}}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "it cannot be started"},
+		{"before an AlsoEnd that is not there", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{canary, canary}}
+			c.runWithSecrets("stay")
+		}, "AlsoEnd.Command"},
+		{"after a failure", func(c *secretsFixture) { c.runWithSecrets("exit:3") }, "exit status 3"},
+		{"after a failed start", func(c *secretsFixture) {
+			cmd := command(c, canary)
+			cmd.Path, cmd.Dir = "/no/such/"+canary, "/no/such/"+canary
+			c.collect(stall.Run(c.Context(), cmd, c.cfg))
+		}, "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newSecretsFixture(t)
+			c.run(f)
+			require.Empty(t, f.leaks())
+			require.Contains(t, fmt.Sprint(f.texts), c.finds)
+		})
+	}
+}
+
+// TestSecretsOptIn checks that a secret is only in places for which that was turned on.
+func TestSecretsOptIn(t *testing.T) {
+	t.Parallel()
+	keep := func(p []byte) []byte { return p }
+	clean := func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(canary), []byte("***")) }
+	t.Run("the tail, if the redaction leaves it there", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: keep}
+		c.runWithSecrets("print:"+ready, "stay")
+		require.Equal(t, []string{"stderr.tail.log"}, c.leaks())
+	})
+	t.Run("not even the tail, if the redaction removes it", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: clean}
+		c.runWithSecrets("print:"+ready, "stay")
+		require.Empty(t, c.leaks())
+		require.Contains(t, c.texts["stderr.tail.log"], "***")
+	})
+	t.Run("what a probe publishes", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Probe = &stall.Probe{
+			Command: childCommand(t, secretProbe), Interval: time.Millisecond, Timeout: longTime, Publish: true,
+		}
+		c.runWithSecrets("stay")
+		require.ElementsMatch(t, []string{"probe.jsonl", "event.json", "decision.json", "the result"}, c.leaks())
+	})
 }

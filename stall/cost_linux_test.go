@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -124,7 +125,7 @@ func switches() (n int) {
 		status, _ := os.ReadFile(task + "/status")
 		_, rest, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
 		count, _, _ := strings.Cut(rest, "\n")
-		n += number(strings.TrimSpace(count))
+		n += script.Number(strings.TrimSpace(count))
 	}
 	return n
 }

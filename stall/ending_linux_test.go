@@ -271,10 +271,10 @@ func TestIgnoredTrip(t *testing.T) {
 	t.Run("and a context that ends after it", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.OnTerminal, f.cfg.Terminal, f.cfg.AsIncomplete = stall.ActionIgnore, readyLine, true
+		f.cfg.OnTerminal, f.cfg.AsIncomplete = stall.ActionIgnore, true
 		ctx, cancel := context.WithCancelCause(t.Context())
 		f.cfg.Store = &endingStore{f.store, func() { cancel(errEnough) }} // once the trip is on record
-		result, err := stall.Run(ctx, command(t, "print:"+ready, "stay"), f.cfg)
+		result, err := stall.Run(ctx, f.terminal(), f.cfg)
 		require.ErrorIs(t, err, errEnough)
 		require.False(t, result.Incomplete, "it is no stall, and no decision")
 		require.Equal(t, []string{"event.json"}, f.artifacts())
@@ -389,10 +389,10 @@ func TestSteps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.Terminal, f.cfg.Grace = readyLine, c.grace
+			f.cfg.Grace = c.grace
 			told := make(chan stall.Escalation, 10)
 			f.cfg.OnSignal = func(e stall.Escalation) { told <- e }
-			result, _ := f.stalled(command(t, append(words(c.steps), "print:"+ready, "stay")...))
+			result, _ := f.stalled(f.terminal(words(c.steps)...))
 			require.True(t, result.Terminated)
 			require.Equal(t, result.Requested[:c.sent], signals(result))
 			require.Equal(t, result.Requested[c.sent-1], result.EndedBy)
@@ -464,22 +464,6 @@ func TestStepsOfContext(t *testing.T) {
 	require.Equal(t, 3, result.ExitCode)
 }
 
-// TestTreeKill runs a command without a store and without a limit, which needs a step and nothing else.
-func TestTreeKill(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	cmd := command(t, "child:print:"+ready+";stay", "print:"+ready, "stay")
-	cmd.Stdout = &onFirstWrite{cancel}
-	cfg := stall.Config{Step: "build", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	result, err := stall.Run(ctx, cmd, cfg)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, "build", result.RunID)
-	require.Equal(t, 2, result.Sent[0].Processes)
-	require.Empty(t, log.String())
-}
-
 // TestNoLimit checks that a limit which is switched off by name is off: nothing is needed for it, and nothing logged.
 // The log says so if a config has what only a trip uses, and no limit.
 func TestNoLimit(t *testing.T) {
@@ -499,8 +483,9 @@ func TestNoLimit(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			c.cfg.Step, c.cfg.Logger = "build", slog.New(slog.NewTextHandler(&log, nil))
-			_, err := stall.Run(t.Context(), command(t), c.cfg)
+			result, err := stall.Run(t.Context(), command(t), c.cfg)
 			require.NoError(t, err)
+			require.Equal(t, "build", result.RunID)
 			require.Equal(t, c.warns, strings.Count(log.String(), "\n"), log.String())
 			require.Equal(t, c.warns, strings.Count(log.String(), "can never end its command"))
 		})

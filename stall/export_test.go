@@ -2,7 +2,6 @@ package stall
 
 import (
 	"fmt"
-	"regexp"
 	"syscall"
 	"time"
 
@@ -11,6 +10,27 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
+
+// What the external tests need of the inside.
+var (
+	NewOutputPipe = newOutputPipe
+	WriteToPipe   = (*outputPipe).write
+	EndPipe       = (*outputPipe).end
+	FinishPipe    = (*outputPipe).finish
+
+	NewMatcher = newMatcher
+	Match      = (*matcher).look
+	EndMatch   = (*matcher).end
+
+	NewTail   = newTail
+	KeepTail  = (*tailBuffer).look
+	TailBytes = (*tailBuffer).bytes
+
+	SurvivorsError = survivorsError
+)
+
+// An OutputPipe is a pipe for a command's output.
+type OutputPipe = outputPipe
 
 // SetKillBound changes how long a kill may take, and returns what puts it back. No command may run meanwhile.
 func SetKillBound(bound time.Duration) (restore func()) {
@@ -69,54 +89,10 @@ func (j *Judge) Probed(l Look, now time.Duration) *Found {
 	return found(f)
 }
 
-// An OutputPipe is a pipe for a command's output, without a command.
-type OutputPipe struct{ *outputPipe }
-
-// NewOutputPipe makes a pipe.
-func NewOutputPipe() OutputPipe { return OutputPipe{newOutputPipe()} }
-
-// Write writes as the command does.
-func (p OutputPipe) Write(b []byte) (int, error) { return p.write(b) }
-
-// End says that the command has ended.
-func (p OutputPipe) End() { p.end() }
-
-// Finish says that nothing more will be written.
-func (p OutputPipe) Finish() { p.finish() }
-
-// A Matcher finds the terminal patterns in one output.
-type Matcher struct{ *matcher }
-
-// NewMatcher makes a matcher. It calls found with the index of a pattern.
-func NewMatcher(patterns []*regexp.Regexp, found func(int)) Matcher {
-	return Matcher{newMatcher(patterns, found)}
-}
-
-// Look takes the next piece of output.
-func (m Matcher) Look(p []byte) { m.look(p) }
-
-// End matches the last line.
-func (m Matcher) End() { m.end() }
-
-// A TailBuffer keeps the end of an output.
-type TailBuffer struct{ *tailBuffer }
-
-// NewTail makes a buffer that keeps n bytes.
-func NewTail(n int) TailBuffer { return TailBuffer{newTail(n)} }
-
-// Look takes the next piece of output.
-func (b TailBuffer) Look(p []byte) { b.look(p) }
-
-// Bytes returns what is kept.
-func (b TailBuffer) Bytes() []byte { return b.bytes() }
-
 // ExitErrorWithoutState is the exit error of a command where no os.ProcessState can be made.
 func ExitErrorWithoutState(code int, by syscall.Signal) error {
 	return exitError(proctree.Status{ExitCode: code, Signal: by})
 }
-
-// SurvivorsError is the error about processes that could not be ended.
-func SurvivorsError(alive []int) error { return survivorsError(alive) }
 
 // TellEscalation tells a host of signals, as the end of a command does.
 func TellEscalation(cfg Config, all ...Escalation) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -99,7 +100,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 				cmd := command(t, append(c.steps, "await:"+file, "exit:"+strconv.Itoa(c.code))...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {
 					leader := leaderOf(t, cmd) // it may start late
-					_ = childSteps["touch"](file)
+					_ = script.Touch(file)
 					exits(t, leader)
 				}}
 				f.cfg.Store = plainStore{store}
@@ -259,7 +260,7 @@ func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	leader := leaderOf(t, cmd)
 	guard = parentOf(t, leader)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	_ = childSteps["touch"](file)
+	_ = script.Touch(file)
 	exits(t, leader)
 	return guard
 }
@@ -302,14 +303,13 @@ func TestFinishedBeforeLateNews(t *testing.T) {
 // TestAlsoEndWithoutGuard checks that nothing of an AlsoEnd is left whose guard was stopped meanwhile.
 func TestAlsoEndWithoutGuard(t *testing.T) {
 	f := newFixture(t)
-	f.cfg.Terminal = readyLine
 	file := filepath.Join(t.TempDir(), "guard")
-	script := "echo $PPID > " + file + "; sleep 0.2; kill -STOP $PPID; trap '' INT TERM; sleep 300"
-	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"sh", "-c", script}, Timeout: time.Second}
-	cmd := command(t, "print:"+ready, "stay")
+	line := "echo $PPID > " + file + "; sleep 0.2; kill -STOP $PPID; trap '' INT TERM; sleep 300"
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"sh", "-c", line}, Timeout: time.Second}
+	cmd := f.terminal()
 	result, err := stall.Run(t.Context(), cmd, f.cfg)
 	text, _ := os.ReadFile(file)
-	defer syscall.Kill(number(strings.TrimSpace(string(text))), syscall.SIGCONT)
+	defer syscall.Kill(script.Number(strings.TrimSpace(string(text))), syscall.SIGCONT)
 	require.ErrorIs(t, err, stall.ErrAlsoEnd)
 	require.NotErrorIs(t, err, stall.ErrSurvivors)
 	// The guard of a busy machine has not told of the start yet.
@@ -355,9 +355,8 @@ func TestKilledAfterExit(t *testing.T) {
 	var result *stall.Result
 	for grace := 2 * time.Second; grace < slack; grace *= 3 {
 		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, graces(grace, 50*time.Millisecond)
-		result, _ = f.stalled(command(t,
-			"obey:INT:7", "child:ignore:INT,TERM;print:"+ready+";stay", "print:"+ready, "stay"))
+		f.cfg.Grace = graces(grace, 50*time.Millisecond)
+		result, _ = f.stalled(f.terminal("obey:INT:7", "child:ignore:INT,TERM;print:"+ready+";stay"))
 		if result.ExitCode == 7 {
 			break // on a busy machine the command can take longer to exit
 		}

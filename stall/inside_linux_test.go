@@ -119,8 +119,8 @@ func TestFaultyStore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.Store, f.cfg.RecordTimeout, f.cfg.Terminal = &faultyStore{f.store, c.fails}, c.bound, readyLine
-			result, err := f.run(command(t, "print:"+ready, "stay"))
+			f.cfg.Store, f.cfg.RecordTimeout = &faultyStore{f.store, c.fails}, c.bound
+			result, err := f.run(f.terminal())
 			first := result.Sent[0].At.Sub(result.Trip.ObservedAt)
 			if c.bound < longTime {
 				require.GreaterOrEqual(t, first, c.bound)

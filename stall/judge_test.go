@@ -1,8 +1,10 @@
 package stall_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +74,12 @@ func TestJudgeProbes(t *testing.T) {
 	const digest, timedOut = "0123456789abcdef", "the probe did not end within its timeout"
 	same, blind := stall.Look{Digest: digest}, stall.Look{Blind: "timeout"}
 	terminal := stall.Look{Class: "terminal", Digest: digest}
+	missing := stall.Look{Digest: digest, Fingerprints: []string{"k8s/crd/missing:x"}}
+	var names []string
+	for n := range 32 {
+		names = append(names, fmt.Sprintf("a/%02d", n))
+	}
+	many := stall.Look{Digest: digest, Fingerprints: names}
 	looks := func(all ...stall.Look) []stall.Look { return all }
 	for _, c := range []struct {
 		name   string
@@ -79,11 +87,11 @@ func TestJudgeProbes(t *testing.T) {
 		looks  []stall.Look
 		kind   stall.TripKind // of the last look; the others find nothing
 		reason string
-		print  string
+		prints string
 	}{
 		{
 			"three equal ones are no progress", stall.Probe{}, looks(same, same, same),
-			stall.KindNoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab",
+			stall.KindNoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab ci/stall/no-progress",
 		},
 		{
 			"a terminal one trips at once", stall.Probe{}, looks(terminal),
@@ -92,7 +100,8 @@ func TestJudgeProbes(t *testing.T) {
 		{"blind ones mean nothing by default", stall.Probe{}, looks(blind, blind, blind, blind, blind), "", "", ""},
 		{
 			"blind ones can mean a stall", stall.Probe{OnError: stall.ErrorStall}, looks(blind, blind, blind),
-			stall.KindNoProgress, "3 probes in a row saw nothing: " + timedOut, "ci/stall/probe_blind:timeout",
+			stall.KindNoProgress, "3 probes in a row saw nothing: " + timedOut,
+			"ci/stall/probe_blind:timeout ci/stall/no-progress",
 		},
 		{
 			"blind ones can mean a terminal state", stall.Probe{OnError: stall.ErrorTerminal, ErrorThreshold: 1}, looks(blind),
@@ -102,6 +111,14 @@ func TestJudgeProbes(t *testing.T) {
 			"the fingerprints of a probe have no prefix", stall.Probe{},
 			looks(stall.Look{Class: "terminal", Fingerprints: []string{"k8s/crd/missing:x"}}),
 			stall.KindTerminal, "the probe says that the state is terminal", "k8s/crd/missing:x",
+		},
+		{
+			"no progress has one for all states beside those of a probe", stall.Probe{}, looks(missing, missing, missing),
+			stall.KindNoProgress, "3 probes in a row saw the same", "k8s/crd/missing:x ci/stall/no-progress",
+		},
+		{
+			"also if the probe has as many as it may", stall.Probe{}, looks(many, many, many),
+			stall.KindNoProgress, "3 probes in a row saw the same", strings.Join(names[:31], " ") + " ci/stall/no-progress",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,7 +133,8 @@ func TestJudgeProbes(t *testing.T) {
 				return
 			}
 			require.NotNil(t, f)
-			require.Equal(t, []string{string(c.kind), c.reason, c.print}, []string{string(f.Kind), f.Reason, f.Fingerprints[0]})
+			require.Equal(t, []string{string(c.kind), c.reason}, []string{string(f.Kind), f.Reason})
+			require.Equal(t, c.prints, strings.Join(f.Fingerprints, " "))
 			require.Equal(t, second, f.Used)
 			require.Empty(t, f.Reasons, "the probe's texts for people are not published")
 			require.Empty(t, f.Summary)

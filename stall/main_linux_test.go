@@ -1,6 +1,7 @@
 package stall_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,9 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -32,7 +36,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 func TestMain(m *testing.M) {
 	escape.Main()
 	if len(os.Args) > 1 && os.Args[1] == childArg {
-		runChild(os.Args[2:])
+		childSteps.Do(os.Args[2:])
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
@@ -159,6 +163,13 @@ func (f *fixture) stalled(cmd *exec.Cmd) (*stall.Result, *stall.Stalled) {
 	return result, stalled
 }
 
+// terminal has a line end the command, which has begun all of its processes then, and stays.
+func (f *fixture) terminal(steps ...string) *exec.Cmd {
+	f.Helper()
+	f.cfg.Terminal = readyLine
+	return command(f, append(steps, "print:"+ready, "stay")...)
+}
+
 // A payload is the part of an event that tests check.
 type payload struct {
 	Reason, Parent string
@@ -270,4 +281,196 @@ func words(text string) []string { return strings.Fields(text) }
 // graces are the steps that are the default, with these times.
 func graces(interrupt, terminate time.Duration) []stall.Step {
 	return []stall.Step{{Signal: syscall.SIGINT, Grace: interrupt}, {Signal: syscall.SIGTERM, Grace: terminate}}
+}
+
+// childArg is the first argument of this program if it is a child of a test. The other arguments are the steps that it
+// does, one after the other.
+const childArg = "stall-test-child"
+
+// childSteps do what the words say. The steps of a child of the child are separated by semicolons. The map is set in
+// init to break an initialization cycle.
+var childSteps script.Steps
+
+func init() {
+	script.Signals["USR1"] = syscall.SIGUSR1
+	childSteps = script.Common()
+	maps.Copy(childSteps, script.Steps{
+		"stoppable":  stoppable,
+		"serve":      serve,
+		"talk":       talk,
+		"answer":     answer,
+		"quiet":      func(string) error { return os.Stdout.Close() },
+		"sleep":      func(length string) error { time.Sleep(duration(length)); return nil },
+		"every":      every,
+		"flood":      flood,
+		"unmark":     unmark,
+		"copy":       copyOnInterrupt,
+		"child":      func(steps string) error { return child(steps, true) },
+		"daemon":     func(steps string) error { return child(steps, false) },
+		"heir":       heir,
+		"count":      count,
+		"env":        func(name string) error { return childSteps["print"](os.Getenv(name)) },
+		"lines":      awaitLines,
+		"host":       host,
+		"idle":       idleRuns,
+		"stuck":      stuck,
+		"restricted": restricted,
+		"unkillable": unkillable,
+		"bare":       bare,
+		"feed":       feed,
+		"terminal":   hostOnTerminal,
+		"pwd":        func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
+	})
+}
+
+func duration(text string) time.Duration { d, _ := time.ParseDuration(text); return d }
+
+// every:10ms:TEXT prints forever, every:10ms:TEXT:20 twenty times.
+func every(argument string) error {
+	parts := append(strings.Split(argument, ":"), "")
+	for n := 0; parts[2] == "" || n < script.Number(parts[2]); n++ {
+		if _, err := fmt.Println(parts[1]); err != nil {
+			return err
+		}
+		time.Sleep(duration(parts[0]))
+	}
+	return nil
+}
+
+// flood:BYTES writes zeros, without a newline.
+func flood(argument string) error {
+	block := make([]byte, 1<<20)
+	for left := script.Number(argument); left > 0; left -= len(block) {
+		if _, err := os.Stdout.Write(block[:min(left, len(block))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmark changes the limit by which its guard tells whose this process is.
+func unmark(string) error {
+	const locks = 10
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(locks, &limit)
+	limit.Cur = limit.Max
+	return errors.Join(err, syscall.Setrlimit(locks, &limit))
+}
+
+// serve:FILE starts a server in a session of its own that has the outputs of this process.
+func serve(path string) error {
+	cmd := exec.Command(os.Args[0], childArg, "talk:"+path)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return script.Await(path)
+}
+
+// talk:FILE prints a kilobyte to both outputs forever, and appends a line to a file each time.
+func talk(path string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	text := strings.Repeat("x", 1023)
+	for ; err == nil; time.Sleep(time.Millisecond) {
+		_, err = fmt.Println(text)
+		_, failed := fmt.Fprintln(os.Stderr, text)
+		_, late := file.WriteString("talked\n")
+		err = errors.Join(err, failed, late)
+	}
+	return err
+}
+
+// answer answers each line of its input until the input ends.
+func answer(string) error {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		if _, err := fmt.Println("you said", in.Text()); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+// heir:STEPS starts this program again, in a session of its own and with all three files of this process.
+func heir(steps string) error {
+	cmd := exec.Command(os.Args[0], append([]string{childArg}, strings.Split(steps, ";")...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// copy:FROM:TO copies a file at the first SIGINT and exits.
+func copyOnInterrupt(argument string) error {
+	from, to, _ := strings.Cut(argument, ":")
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGINT)
+	go func() {
+		<-got
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, text, 0o600)
+		}
+		if err != nil {
+			os.Exit(95)
+		}
+		os.Exit(0)
+	}()
+	return nil
+}
+
+// child starts this program again, in a session of its own unless here is set, and waits until it has printed a line.
+func child(steps string, here bool) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0], append([]string{childArg}, strings.Split(steps, ";")...)...)
+	cmd.Stdout, cmd.Stderr = w, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !here}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_ = w.Close()
+	_, err = bufio.NewReader(r).ReadString('\n')
+	return err
+}
+
+// count:FILE:A,B,C prints one of the words at each run, one after the other, and then always the last.
+func count(argument string) error {
+	path, list, _ := strings.Cut(argument, ":")
+	text, _ := os.ReadFile(path)
+	all := strings.Split(list, ",")
+	turn := min(bytes.Count(text, []byte("\n")), len(all)-1)
+	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	word := all[turn]
+	switch {
+	case word == "fail":
+		os.Exit(3)
+	case word == "hang":
+		time.Sleep(time.Hour)
+	case word == "text":
+		word = "all is well"
+	case strings.HasPrefix(word, "="): // a class
+		word = `{"class": "` + word[1:] + `"}`
+	default:
+		word = `{"state": {"at": "` + word + `"}}`
+	}
+	return childSteps["print"](word)
+}
+
+// floodSize is more than what pipes hold.
+const floodSize = "8388608"
+
+// lines:FILE:N waits until a file has N lines.
+func awaitLines(argument string) error {
+	path, lines, _ := strings.Cut(argument, ":")
+	for {
+		if text, _ := os.ReadFile(path); bytes.Count(text, []byte("\n")) >= script.Number(lines) {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -72,7 +73,7 @@ func TestProbe(t *testing.T) {
 			p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2
 		}, stall.KindTerminal, 2, "stall/probe_blind:output"},
 		{"a probe that hangs", "hang", func(p *stall.Probe) {
-			p.OnError, p.ErrorThreshold, p.Timeout = stall.ErrorStall, 2, 300*time.Millisecond
+			p.OnError, p.ErrorThreshold, p.Timeout = stall.ErrorStall, 2, time.Second
 		}, stall.KindNoProgress, 2, "stall/probe_blind:timeout"},
 		{"a probe that cannot be started", "", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Command = stall.ErrorTerminal, 2, []string{"/does/not/exist"}
@@ -121,31 +122,20 @@ func (calling) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h calling) Handle(context.Context, slog.Record) error { h.call(); return nil }
 
-// TestLogFails checks that a log handler neither ends the process nor the watch of a command, whatever it does.
+// TestLogFails checks that a log handler that hangs does not end the watch of a command. In package bounded it panics
+// and ends its goroutine, too.
 func TestLogFails(t *testing.T) {
 	t.Parallel()
 	released := make(chan struct{})
 	t.Cleanup(func() { close(released) })
-	for _, c := range []struct {
-		name string
-		call func()
-	}{
-		{"it panics", func() { panic("no room") }},
-		{"it ends its goroutine", runtime.Goexit},
-		{"it does not return", func() { <-released }},
-	} {
-		t.Run(c.name+" at a probe", func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.cfg.RecordTimeout = 500 * time.Millisecond
-			f.cfg.Logger = slog.New(calling{slog.DiscardHandler, c.call})
-			f.cfg.Probe = f.probe("fail")
-			lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
-			result, err := f.run(command(t, "await:"+lines))
-			require.NoError(t, err)
-			require.Positive(t, result.Probes.Blind)
-		})
-	}
+	f := newFixture(t)
+	f.cfg.RecordTimeout = 500 * time.Millisecond
+	f.cfg.Logger = slog.New(calling{slog.DiscardHandler, func() { <-released }})
+	f.cfg.Probe = f.probe("fail")
+	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+	result, err := f.run(command(t, "await:"+lines))
+	require.NoError(t, err)
+	require.Positive(t, result.Probes.Blind)
 }
 
 // TestProbeTree checks that no process of a probe is left.
@@ -186,31 +176,16 @@ const nobody = 65534
 var restrictions = map[string]func() error{
 	"nothing": func() error { return nil },
 	"user-of-thread": func() error {
-		runtime.LockOSThread() // never unlocked
-		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
-		return asError(errno)
+		return escape.ChangeThread(syscall.SYS_SETRESUID, nobody, nobody, nobody)
 	},
 	"user":                     func() error { return syscall.Setresuid(nobody, nobody, nobody) },
 	"user-for-now":             func() error { return syscall.Setresuid(nobody, nobody, 0) },
 	"back":                     func() error { return syscall.Setresuid(0, 0, 0) },
-	"capability-of-thread":     func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
-	"new-privileges-of-thread": func() error { return prctlOfThread(38, 1) },
+	"capability-of-thread":     func() error { return escape.ChangeThread(syscall.SYS_PRCTL, 24, 12, 0) }, // CAP_NET_ADMIN
+	"new-privileges-of-thread": func() error { return escape.ChangeThread(syscall.SYS_PRCTL, 38, 1, 0) },
 	"limit": func() error {
 		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
 	},
-}
-
-func prctlOfThread(option, value uintptr) error {
-	runtime.LockOSThread()
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, value, 0, 0, 0, 0)
-	return asError(errno)
-}
-
-func asError(errno syscall.Errno) error {
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // may is a shell script that prints, as a probe's result, what it may do.
@@ -227,18 +202,18 @@ type restrictedResult struct {
 func restricted(argument string) error {
 	parts := strings.Split(argument, ":")
 	before, after, folder := parts[0], parts[1], parts[2]
-	script := func(name string) []string {
+	writes := func(name string) []string {
 		return []string{"sh", "-c", "cd " + folder + "; " + may + " | tee " + name + ".new; mv " + name + ".new " + name}
 	}
-	probe := script("probe")
+	probe := writes("probe")
 	// The first probe lasts until the host has changed.
 	probe[2] = "cd " + folder + "; test -e first || { touch first; while ! test -e changed; do sleep 0.01; done; " +
 		"echo '{\"class\": \"progressing\"}'; exit; }; " + probe[2]
-	line := script("command")
+	line := writes("command")
 	line[2] += "; exec sleep 300"
 	c, err := stall.NewCommand(exec.Command(line[0], line[1:]...), stall.Config{
 		Step: "step", Store: &watchdog.Memory{}, Logger: discard,
-		AlsoEnd: &stall.AlsoEnd{Command: script("end"), Timeout: longTime},
+		AlsoEnd: &stall.AlsoEnd{Command: writes("end"), Timeout: longTime},
 		Probe: &stall.Probe{
 			Command: probe, Timeout: longTime, Interval: 10 * time.Millisecond,
 			OnError: stall.ErrorTerminal, ErrorThreshold: 1,
@@ -251,7 +226,7 @@ func restricted(argument string) error {
 		return err
 	}
 	if !strings.HasSuffix(before, "-of-thread") {
-		err = cmp.Or(awaitFile(filepath.Join(folder, "command")), awaitFile(filepath.Join(folder, "first")))
+		err = cmp.Or(script.Await(filepath.Join(folder, "command")), script.Await(filepath.Join(folder, "first")))
 	}
 	if err := cmp.Or(err, restrictions[after]()); err != nil {
 		return err

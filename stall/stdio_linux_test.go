@@ -1,6 +1,7 @@
 package stall_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,17 +10,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -219,15 +220,6 @@ func stoppable(quiet string) error {
 	return nil
 }
 
-// TestPrompt checks that the start of a line is matched when nothing more comes.
-func TestPrompt(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile(`^Password:$`)}
-	result, _ := f.stalled(command(t, "prompt:10%\rPassword:", "stay"))
-	require.Equal(t, stall.KindTerminal, result.Trip.Kind)
-}
-
 // TestOneFile checks that two outputs in one file keep their order, and that in two places of it they are kept apart.
 func TestOneFile(t *testing.T) {
 	t.Parallel()
@@ -237,7 +229,7 @@ func TestOneFile(t *testing.T) {
 		out, errs := open(path)
 		f := newFixture(t)
 		f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("never")}
-		cmd := command(t, "number:1000")
+		cmd := command(t, "alternate:1000")
 		cmd.Stdout, cmd.Stderr = out, errs
 		_, err := f.run(cmd)
 		require.NoError(t, err)
@@ -291,87 +283,78 @@ func TestForward(t *testing.T) {
 	require.Empty(t, result.Sent)
 }
 
-// maxGrowth is how much the memory of a host may grow, in bytes.
-const maxGrowth = 32 << 20
-
-// TestOutputMemory checks that the memory of a host does not grow with the output.
-func TestOutputMemory(t *testing.T) {
+// TestTTYHost checks that a host's terminal is set as before however the host ends, and that nothing of the command is
+// left. A shell has the terminal, too, and does not care how it is set.
+func TestTTYHost(t *testing.T) {
 	t.Parallel()
-	size, line := racing.Rounds[int64](128<<20, 10_000_000_000), racing.Rounds[int64](128<<20, 1<<30)
-	for _, c := range []struct {
-		name, to string
-		bytes    int64
-	}{
-		{"much of it", "writer", size},
-		{"one line, matched with patterns and kept as a tail", "matched", line},
-		{"much of it, to a reader that pauses", "slow", 64 << 20},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	for how, code := range map[string]string{"run": "0", "exit": "3", "none": "0", "two": "0"} {
+		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			cmd := command(t, "memory:"+c.to+":"+strconv.FormatInt(c.bytes, 10))
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, string(out))
+			output, line, err := tty.Pair()
+			require.NoError(t, err)
+			defer output.Close()
+			defer line.Close()
+			before := tty.Save(line)
+			cmd := command(t, "terminal:"+how)
+			cmd.Args = append([]string{"sh", "-c", `"$@" 2>/dev/null; echo status $?; read x`, "sh"}, cmd.Args...)
+			cmd.Path, err = exec.LookPath("sh")
+			require.NoError(t, err)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			require.NoError(t, cmd.Start())
+			lines := bufio.NewReader(output)
+			text := ""
+			for !strings.HasPrefix(text, "status ") {
+				text, err = lines.ReadString('\n')
+				require.NoError(t, err)
+			}
+			require.Equal(t, "status "+code, strings.TrimSpace(text))
+			eventually(t, "nothing is left", func() bool { return len(processesWith(tokenOf(cmd))) <= 1 })
+			eventually(t, "the terminal is as before", func() bool { return before[0] == tty.Save(line)[0] })
+			_, err = output.WriteString("\n")
+			require.NoError(t, err)
+			require.NoError(t, cmd.Wait())
 		})
 	}
 }
 
-// memory:TO:BYTES runs a command that prints so many bytes, in a host of its own. It fails if the host needed too much
-// memory or did not get all bytes.
-func memory(argument string) error {
-	to, size, _ := strings.Cut(argument, ":")
-	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: longTime}
-	var got int64
-	cmd := exec.Command(os.Args[0], childArg, "flood:"+size)
-	cmd.Stdout = counter{&got, 0}
-	switch to {
-	case "slow":
-		cmd.Stdout = counter{&got, 10 * time.Millisecond}
-	case "matched":
-		cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("FATAL")}
-		cfg.Artifacts, cfg.Tail = os.TempDir(), &stall.Tail{Bytes: 1 << 20, Redact: func(p []byte) []byte { return p }}
+// terminal:exit is a host that gives its terminal to a command, and ends so.
+func hostOnTerminal(how string) error {
+	line := []string{os.Args[0], childArg, "print:" + ready, "stay"}
+	if how == "run" {
+		line[3] = "kill:KILL"
 	}
-	warm := exec.Command(os.Args[0], childArg, "flood:1048576")
-	warm.Stdout = counter{new(int64), 0}
-	if _, err := stall.Run(context.Background(), warm, cfg); err != nil {
-		return err
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: time.Hour, TTY: true}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	switch how {
+	case "none":
+		cmd = exec.Command("/nonexistent")
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	case "exit":
+		time.AfterFunc(time.Second, func() { os.Exit(3) })
+	case "two":
+		defer time.AfterFunc(time.Second, func() {
+			second := exec.Command(line[0], line[1:]...)
+			second.Stdout = os.Stdout
+			if _, err := stall.Run(ctx, second, cfg); err == nil || !strings.Contains(err.Error(), "one at a time") {
+				os.Exit(9)
+			}
+			cancel()
+		}).Stop()
 	}
-	debug.FreeOSMemory()
-	before := peakMemory()
-	if _, err := stall.Run(context.Background(), cmd, cfg); err != nil {
-		return err
+	_, err := stall.Run(ctx, cmd, cfg)
+	if err == nil {
+		return errors.New("it ended with no error")
 	}
-	after := peakMemory()
-	if want, _ := strconv.ParseInt(size, 10, 64); got != want {
-		return fmt.Errorf("%d bytes of %d came", got, want)
-	}
-	if before == 0 || after-before > maxGrowth {
-		return fmt.Errorf("the host grew from %d to %d bytes", before, after)
-	}
+	goleak.VerifyTestMain(succeeded{}) // ends the process, and with 1 if a goroutine is left
 	return nil
 }
 
-// A counter is a writer that counts the bytes, after a pause.
-type counter struct {
-	n     *int64
-	pause time.Duration
-}
+// succeeded is a run of tests that did.
+type succeeded struct{}
 
-func (c counter) Write(p []byte) (int, error) {
-	time.Sleep(c.pause)
-	for _, b := range p {
-		if b != 0 {
-			return 0, errors.New("a byte was changed")
-		}
-	}
-	*c.n += int64(len(p))
-	return len(p), nil
-}
-
-// peakMemory returns the most memory that this process has had, in bytes.
-func peakMemory() int64 {
-	text, _ := os.ReadFile("/proc/self/status")
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kilobytes int64
-	_, _ = fmt.Sscan(rest, &kilobytes)
-	return kilobytes << 10
-}
+// Run implements [goleak.TestingM].
+func (succeeded) Run() int { return 0 }

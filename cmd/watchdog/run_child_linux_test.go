@@ -2,72 +2,52 @@ package main_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 )
 
 // childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
 // its steps.
 const childPrefix = "watchdog-test-child-"
 
-// runSteps runs the steps. A step is a word and, after a colon, its argument.
-func runSteps(steps []string) {
-	time.AfterFunc(5*time.Minute, func() { os.Exit(98) })
-	for _, step := range steps {
-		word, about, _ := strings.Cut(step, ":")
-		if err := stepFuncs[word](about); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(96)
-		}
-	}
-	os.Exit(0)
-}
+var stepFuncs = script.Common()
 
-var stepFuncs = map[string]func(about string) error{
-	"say":          func(text string) error { _, err := fmt.Println(text); return err },
-	"warn":         func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
-	"alternate":    alternate,
-	"echo":         func(string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
-	"exit":         func(code string) error { os.Exit(number(code)); return nil },
-	"kill":         func(name string) error { return syscall.Kill(os.Getpid(), signals[name]) },
-	"ignore":       func(name string) error { signal.Ignore(signals[name]); return nil },
-	"stay":         func(string) error { time.Sleep(time.Hour); return nil },
-	"touch":        func(path string) error { return os.WriteFile(path, nil, 0o600) },
-	"await":        await,
-	"leave":        startBackground,
-	"obey":         obey,
-	"answer":       echoLine,
-	"ask":          askModel,
-	"askAll":       askAll,
-	"breakOff":     breakOff,
-	"askLiterally": askLiterally,
-	"curl":         curlModel,
-	"env":          func(name string) error { _, err := fmt.Println(name + "=" + os.Getenv(name)); return err },
-	"raw":          func(string) error { _, err := term.MakeRaw(0); return err },
-	"prompt":       func(text string) error { _, err := fmt.Print(text); return err },
-	"count":        countInterrupts,
-	"quit":         tellQuit,
-	"tick":         tick,
-	"sizes":        tellSizes,
-	"type":         typeKeys,
+func init() {
+	maps.Copy(stepFuncs, script.Steps{
+		"say":          stepFuncs["print"],
+		"leave":        startBackground,
+		"answer":       echoLine,
+		"ask":          askModel,
+		"askAll":       askAll,
+		"breakOff":     breakOff,
+		"askLiterally": askLiterally,
+		"curl":         curlModel,
+		"env":          func(name string) error { _, err := fmt.Println(name + "=" + os.Getenv(name)); return err },
+		"raw":          func(string) error { _, err := term.MakeRaw(0); return err },
+		"prompt":       func(text string) error { _, err := fmt.Print(text); return err },
+		"count":        countInterrupts,
+		"quit":         tellQuit,
+		"tick":         tick,
+		"sizes":        tellSizes,
+		"type":         typeKeys,
+	})
 }
 
 // tick:8 prints so many lines in as many fifths of a second. Like most programs it buffers them unless they go to a
 // terminal.
 func tick(times string) error {
 	out := bufio.NewWriter(os.Stdout)
-	for n := range number(times) {
+	for n := range script.Number(times) {
 		_, _ = fmt.Fprintln(out, n)
 		if term.IsTerminal(1) {
 			_ = out.Flush()
@@ -87,7 +67,7 @@ func tellSizes(last string) error {
 			return err
 		}
 		fmt.Printf("%d columns, %d rows\n", width, height)
-		if width == number(last) {
+		if width == script.Number(last) {
 			return nil
 		}
 		<-changed
@@ -111,36 +91,6 @@ func typeKeys(string) error {
 	}
 }
 
-var signals = map[string]syscall.Signal{
-	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
-	"QUIT": syscall.SIGQUIT,
-}
-
-func number(text string) int { n, _ := strconv.Atoi(text); return n }
-
-// alternate:N prints numbered lines to both outputs in turn.
-func alternate(about string) error {
-	for n := range number(about) {
-		file := os.Stdout
-		if n%2 == 1 {
-			file = os.Stderr
-		}
-		if _, err := fmt.Fprintln(file, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func await(path string) error {
-	for {
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, and warns when it does,
 // an asking one calls a model.
 func startBackground(kind string) error {
@@ -157,18 +107,6 @@ func startBackground(kind string) error {
 		cmd.Stderr = os.Stderr
 	}
 	return cmd.Start()
-}
-
-// obey:SIGNAL:CODE has the process exit with the code when it gets the signal.
-func obey(about string) error {
-	name, code, _ := strings.Cut(about, ":")
-	received := make(chan os.Signal, 1)
-	signal.Notify(received, signals[name])
-	go func() {
-		<-received
-		os.Exit(number(code))
-	}()
-	return nil
 }
 
 var input = bufio.NewReader(os.Stdin)
@@ -190,7 +128,7 @@ func tellQuit(code string) error {
 	fmt.Println("ready")
 	<-received
 	fmt.Println("quit")
-	os.Exit(number(code))
+	os.Exit(script.Number(code))
 	return nil
 }
 

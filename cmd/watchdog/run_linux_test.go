@@ -24,7 +24,7 @@ const patience = time.Minute
 func init() {
 	escape.Main()
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], childPrefix) {
-		runSteps(os.Args[2:])
+		stepFuncs.Do(os.Args[2:])
 	}
 }
 
@@ -69,7 +69,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// child returns a command that runs the steps; see runSteps.
+// child returns a command that runs the steps; see package script.
 func (f *fixture) child(steps ...string) []string {
 	f.Helper()
 	return append([]string{self(f.T), f.token}, steps...)

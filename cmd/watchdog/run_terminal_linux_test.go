@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 )
 
 const ctrlC = "\x03"
@@ -321,7 +322,7 @@ func TestTTYRestored(t *testing.T) {
 		eventually(t, "the terminal is raw", func() bool { return modes(t, s.line) != s.before })
 		text, err := os.ReadFile(f.path("pid"))
 		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(number(strings.TrimSpace(string(text))), syscall.SIGKILL))
+		require.NoError(t, syscall.Kill(script.Number(strings.TrimSpace(string(text))), syscall.SIGKILL))
 		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
 		eventually(t, "the terminal is as before", func() bool { return modes(t, s.line) == s.before })
 		s.types("\n")

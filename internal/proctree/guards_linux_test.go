@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/escape/delay"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -54,7 +54,7 @@ func allChildrenOf(pid int) (all []int) {
 
 // asSeen runs this program in the privileges role, as os/exec or as a guarded command does.
 func asSeen(guarded bool) (string, error) {
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
+	env := []string{roleVariable + "=privileges", quickExit}
 	if guarded {
 		return guardedOutput(self, env...)
 	}
@@ -66,11 +66,11 @@ func asSeen(guarded bool) (string, error) {
 
 // changeScheduling changes nice value, CPUs and oom_score_adj of an unprivileged host, up and down again, and compares
 // what guarded commands have with those of os/exec. It prints how many guards that took.
-func changeScheduling() int {
+func changeScheduling() error {
 	runtime.LockOSThread()
 	const setDumpable = 4 // or /proc/self belongs to root
-	if err := cmp.Or(changes["drops root"](), prctlOfThread(setDumpable, 1)); err != nil {
-		return failed(err)
+	if err := cmp.Or(changes["drops root"](), escape.ChangeThread(syscall.SYS_PRCTL, setDumpable, 1, 0)); err != nil {
+		return err
 	}
 	guards := map[int]bool{}
 	compare := func(what string) error {
@@ -103,7 +103,7 @@ func changeScheduling() int {
 		{"nicer by 6 more", func() error { return beNicer(6) }},
 	} {
 		if err := errors.Join(step.change(), compare(step.name)); err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	go func() {
@@ -111,15 +111,15 @@ func changeScheduling() int {
 		fresh <- compare("another thread, with the nice value of the host")
 	}()
 	if err := errors.Join(<-fresh, compare("the first thread, which is nicer")); err != nil {
-		return failed(err)
+		return err
 	}
 	fmt.Println(len(guards))
-	return 0
+	return nil
 }
 
 // alternate starts commands in turn from a thread that dropped root and from one that did not, and looks at the user of
 // each. It prints how many guards there were, and waits until the one that was not used last is gone.
-func alternate() int {
+func alternate() error {
 	proctree.SetIdleBounds(time.Minute, time.Minute) // a busy machine can take seconds for a turn
 	guards := map[int]bool{}
 	turns := [2]chan bool{make(chan bool), make(chan bool)}
@@ -144,7 +144,7 @@ func alternate() int {
 	for n := range 20 {
 		turns[n%2] <- true
 		if err := <-results; err != nil {
-			return failed(err)
+			return err
 		}
 		for _, guard := range guardsOf(os.Getpid()) {
 			guards[guard] = true
@@ -154,18 +154,10 @@ func alternate() int {
 	proctree.SetIdleBounds(time.Minute, time.Second)
 	for until := time.Now().Add(late); len(guardsOf(os.Getpid())) > 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
-			return failed(errors.New("the guard that is not used any more lives on"))
+			return errors.New("the guard that is not used any more lives on")
 		}
 	}
-	return 0
-}
-
-func runRole(t *testing.T, program, role string, env ...string) string {
-	cmd := exec.Command(program)
-	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
-	text, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return strings.TrimSpace(string(text))
+	return nil
 }
 
 // TestGuards counts the guards of hosts that change.
@@ -174,14 +166,14 @@ func TestGuards(t *testing.T) {
 		t.Skip("only root can drop anything")
 	}
 	t.Parallel()
-	self := forEveryone(t, 0o755)
+	program := forEveryone(t, 0o755)
 	t.Run("a host that changes its scheduling needs one, and one more for a lower nice value", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, "2", runRole(t, self, "scheduling"))
+		assert.Equal(t, "2", runRole(t, program, "scheduling"))
 	})
 	t.Run("a host that alternates between two users has two, and one when it has stopped", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, "2", runRole(t, self, "alternating"))
+		assert.Equal(t, "2", runRole(t, program, "alternating"))
 	})
 }
 
@@ -387,14 +379,14 @@ func makeThreads(n int) {
 
 // failToStart is a host whose guard does not start. It prints the errors of ten commands and how long they took, which
 // is ten times as long if each waits on its own.
-func failToStart() int {
+func failToStart() error {
 	_ = os.Setenv(delay.Variable, os.Getenv("PROCTREE_TEST_DELAY"))
 	if os.Getenv("PROCTREE_TEST_NPROC") != "" {
 		const limitOfProcesses = 6
 		makeThreads(64)
 		err := errors.Join(changes["drops root"](), syscall.Setrlimit(limitOfProcesses, &syscall.Rlimit{Cur: 1, Max: 1}))
 		if err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	if bound, err := time.ParseDuration(os.Getenv("PROCTREE_TEST_BOUND")); err == nil {
@@ -402,49 +394,30 @@ func failToStart() int {
 	}
 	ctx := context.Background()
 	if patience, err := time.ParseDuration(os.Getenv("PROCTREE_TEST_PATIENCE")); err == nil {
-		impatient, end := context.WithCancelCause(ctx)
-		defer time.AfterFunc(late, func() { end(errors.New("the commands did not wait together")) }).Stop()
-		ctx = &waitedFor{impatient, atomic.Int64{}, 10, func() {
-			time.AfterFunc(patience, func() { end(context.DeadlineExceeded) })
-		}}
+		impatient, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx = impatient
 	}
 	errs, took := startAll(ctx, 10)
 	for _, err := range errs {
 		fmt.Println(err, errors.Is(err, context.DeadlineExceeded), errors.Is(err, proctree.ErrGuard))
 	}
 	fmt.Println(took)
-	return 0
-}
-
-// A waitedFor is a context that notices when so many starts have seen that it has not ended, however long a busy
-// machine takes to begin them.
-type waitedFor struct {
-	context.Context
-	asked atomic.Int64
-	all   int64
-	begun func()
-}
-
-func (c *waitedFor) Err() error {
-	err := c.Context.Err()
-	if c.asked.Add(1) == c.all {
-		c.begun()
-	}
-	return err
+	return nil
 }
 
 // TestGuardThatDoesNotStart checks that all commands fail in time, and at once, not one after the other.
 func TestGuardThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, 10*time.Second, proctree.StartBound())
-	self := forEveryone(t, 0o755)
+	program := forEveryone(t, 0o755)
 	for _, c := range []struct {
 		name, delay, patience, bound, nproc string
 		want, is                            string // in each line, and at its end
 		within                              time.Duration
 	}{
 		{name: "an initializer of the program that hangs, and a context", delay: "1h", patience: "300ms", bound: "1h",
-			want: "wait for the guard process to start: context deadline exceeded", is: " true false", within: late},
+			want: "context deadline exceeded", is: " true false", within: late},
 		// The caller and the guard's own wait end together, so either can be told.
 		{name: "an initializer of the program that hangs", delay: "1h", bound: "3s",
 			want: "within 3s", is: " false true", within: 27 * time.Second},
@@ -457,7 +430,7 @@ func TestGuardThatDoesNotStart(t *testing.T) {
 			if c.nproc != "" && os.Getuid() != 0 {
 				t.Skip("only root can become a user with a limit of its own")
 			}
-			text := runRole(t, self, "failing", "PROCTREE_TEST_DELAY="+c.delay, "PROCTREE_TEST_PATIENCE="+c.patience,
+			text := runRole(t, program, "failing", "PROCTREE_TEST_DELAY="+c.delay, "PROCTREE_TEST_PATIENCE="+c.patience,
 				"PROCTREE_TEST_BOUND="+c.bound, "PROCTREE_TEST_NPROC="+c.nproc)
 			lines := strings.Split(text, "\n")
 			for _, line := range lines[:len(lines)-1] {

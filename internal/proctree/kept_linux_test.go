@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,22 +19,23 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // leave starts a server in a session of its own and exits.
-func leave() int {
-	server := exec.Command("/proc/self/exe", os.Args[1:]...)
+func leave() error {
+	server := exec.Command(self, os.Args[1:]...)
 	server.Env = append(os.Environ(), roleVariable+"=server")
 	server.Stdin, server.Stdout, server.Stderr = os.Stdin, os.Stdout, os.Stderr
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := server.Start(); err != nil {
-		return failed(err)
+		return err
 	}
-	return 0
+	return nil
 }
 
 // serve does what the lines of its standard input say, and prints a PID after each.
-func serve() int {
+func serve() error {
 	fmt.Println(os.Getpid())
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		pid, err := os.Getpid(), error(nil)
@@ -43,15 +45,17 @@ func serve() int {
 		case "child":
 			pid, err = startSleeper(false)
 		case "daemon":
-			pid, err = startDaemon()
+			pid, err = startDaemon("forker")
+		case "orphan":
+			pid, err = startDaemon("group forker")
 		}
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		fmt.Println(pid)
 	}
 	time.Sleep(time.Hour)
-	return 0
+	return nil
 }
 
 func clearMark() error {
@@ -82,10 +86,10 @@ func startSleeper(setsid bool) (pid int, err error) {
 	}
 }
 
-// startDaemon starts a sleep command by a process that has exited when it returns.
-func startDaemon() (pid int, err error) {
-	middle := exec.Command("/proc/self/exe", os.Args[1:]...)
-	middle.Env = append(os.Environ(), roleVariable+"=forker")
+// startDaemon starts a sleep command by a process in the role of a forker, which has exited when it returns.
+func startDaemon(role string) (pid int, err error) {
+	middle := exec.Command(self, os.Args[1:]...)
+	middle.Env = append(os.Environ(), roleVariable+"="+role)
 	out, err := middle.Output()
 	if err != nil {
 		return 0, err
@@ -93,14 +97,15 @@ func startDaemon() (pid int, err error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
-// fork starts a sleep command in a session of its own and exits.
-func fork() int {
-	pid, err := startSleeper(true)
-	if err != nil {
-		return failed(err)
+// fork starts a sleep command, in a session of its own or in the group of its parents, and exits.
+func fork(setsid bool) func() error {
+	return func() error {
+		pid, err := startSleeper(setsid)
+		if err == nil {
+			fmt.Println(pid)
+		}
+		return err
 	}
-	fmt.Println(pid)
-	return 0
 }
 
 // A server is a tree whose leader has exited and has left a server behind, which does as it is told.
@@ -115,8 +120,6 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
 	theirIn, in, err := os.Pipe()
 	require.NoError(t, err)
 	out, theirOut, err := os.Pipe()
@@ -135,7 +138,7 @@ func startServer(t *testing.T) *server {
 		_ = out.Close()
 	})
 	s.pid = s.answer()
-	within(t, late, s.tree.Exited(), "the leader has not ended")
+	exited(t, s.tree)
 	return s
 }
 
@@ -229,6 +232,15 @@ func TestKept(t *testing.T) {
 		endNow(t, neighbour)
 		assert.Equal(t, 2, s.alive())
 	})
+	t.Run("an orphan that only the group of the server ties to it", func(t *testing.T) {
+		neighbour := start(t, "sleep", "100")
+		s := startServer(t)
+		s.do("clear")
+		s.release()
+		s.do("orphan")
+		endNow(t, neighbour)
+		assert.Equal(t, 2, s.alive())
+	})
 	t.Run("a server that nothing ties to its tree, which is gone before it is released", func(t *testing.T) {
 		neighbour := start(t, "sleep", "100")
 		s := startServer(t)
@@ -275,10 +287,10 @@ func TestKeptOutlivesHost(t *testing.T) {
 			}, theirs)
 			require.NoError(t, theirs.Close())
 			require.True(t, bufio.NewScanner(out).Scan())
-			guard := guardOf(t, host.Process.Pid)
+			guard := guardOf(t, host.Pid)
 			require.Eventually(t, func() bool { return s.alive() == 1 }, late, time.Millisecond)
 			before := escape.WithToken(token)
-			killed := host.Process.Pid
+			killed := host.Pid
 			if name == "guard" {
 				killed = guard
 			}
@@ -311,4 +323,104 @@ func TestKeptForgets(t *testing.T) {
 	assert.False(t, empty, "a process may have lost its parent during this look")
 	_, empty = k.Look()
 	assert.True(t, empty)
+}
+
+// TestRest signals, lists and kills what was released, with its guard and without.
+func TestRest(t *testing.T) {
+	const noGuard, neighbours = "after the end of its guard", "after neighbours"
+	for _, name := range []string{"as it was", "without its mark", noGuard, neighbours} {
+		t.Run(name, func(t *testing.T) {
+			stranger := startServer(t)
+			stranger.do("clear")
+			stranger.release()
+			s := startServer(t)
+			if name != "as it was" {
+				s.do("clear")
+			}
+			all := []int{s.pid, s.do("child"), s.do("daemon")}
+			slices.Sort(all)
+			s.release()
+			if name == neighbours {
+				runOthers(t)
+			}
+			if name == noGuard {
+				guard := guardOf(t, os.Getpid())
+				require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+				require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+			}
+			alive, err := s.tree.Processes()
+			require.NoError(t, err)
+			require.Equal(t, all, alive)
+			reached, err := s.tree.Signal(0)
+			require.NoError(t, err)
+			require.Equal(t, 3, reached)
+			for range 2 {
+				_, err := s.tree.Signal(syscall.SIGSTOP)
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { return state(s.pid) == 'T' }, late, time.Millisecond)
+			}
+			require.NoError(t, s.tree.Kill())
+			require.Zero(t, s.alive())
+			_, err = s.tree.Signal(syscall.SIGTERM)
+			require.ErrorIs(t, err, proctree.ErrEnded)
+			_, err = s.tree.Processes()
+			require.ErrorIs(t, err, proctree.ErrEnded)
+			require.NoError(t, s.tree.Kill())
+			require.Equal(t, 1, stranger.alive())
+		})
+	}
+}
+
+// TestRestReused kills what was released when another process has the PID of one of it, which nothing but that PID and
+// its start named.
+func TestRestReused(t *testing.T) {
+	s := startServer(t)
+	s.do("clear")
+	s.release()
+	s.kill()
+	require.Eventually(t, func() bool { return state(s.pid) == 0 }, late, time.Millisecond, "it is reaped")
+	stranger := startAs(t, s.pid)
+	require.NoError(t, s.tree.Kill())
+	_, err := s.tree.Signal(syscall.SIGKILL)
+	require.ErrorIs(t, err, proctree.ErrEnded)
+	_, err = s.tree.Processes()
+	require.ErrorIs(t, err, proctree.ErrEnded)
+	require.NoError(t, stranger.Signal(syscall.SIGTERM), "the stranger lives")
+	status, err := stranger.Wait()
+	require.NoError(t, err)
+	require.Equal(t, syscall.SIGTERM, status.Sys().(syscall.WaitStatus).Signal())
+}
+
+// startAs starts a process that gets the PID. It skips the test where that cannot be had.
+func startAs(t *testing.T, pid int) *os.Process {
+	t.Helper()
+	for range 1000 {
+		err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0)
+		if err != nil {
+			t.Skipf("cannot choose the PID of a process: %v", err)
+		}
+		p, err := os.StartProcess("/bin/sleep", []string{"sleep", "100"}, &os.ProcAttr{})
+		require.NoError(t, err)
+		if p.Pid == pid {
+			return p
+		}
+		require.NoError(t, p.Kill())
+		_, _ = p.Wait()
+	}
+	t.Skip("other processes take the PIDs too fast")
+	return nil
+}
+
+// TestReleaseAndKill kills a tree at the moment of its release: either it is killed, or it is kept and killed then.
+func TestReleaseAndKill(t *testing.T) {
+	for range racing.Rounds(8, 200) {
+		s := startServer(t)
+		s.do("daemon")
+		done := make(chan error)
+		go func() { done <- s.tree.Release() }()
+		require.NoError(t, s.tree.Kill())
+		require.NoError(t, <-done)
+		gone(t, s.tree)
+		require.Zero(t, s.alive())
+	}
 }

@@ -3,10 +3,15 @@
 package proctree_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +26,109 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
+
+const shortGrace = 20 * time.Millisecond
+
+func TestNothingSurvives(t *testing.T) {
+	endings := []struct {
+		name    string
+		end     func(*testing.T, escape.Scenario)
+		ownHost bool // which has no other tree, whatever runs beside it
+	}{
+		{"a kill", endedByKill, false},
+		{"INT, TERM and KILL", endedInSteps, false},
+		{"the end of the leader", endedByLeader, false},
+		{"SIGKILL to the host", endedByHost, true},
+	}
+	for _, s := range escape.Scenarios() {
+		for _, ending := range endings {
+			if s.Processes > 100 && !ending.ownHost && !racing.Long {
+				continue // two hundred programs take long
+			}
+			t.Run(s.Name+" after "+ending.name, func(t *testing.T) {
+				if ending.ownHost {
+					t.Parallel()
+				}
+				for range racing.Rounds(1, 5) {
+					ending.end(t, s)
+				}
+			})
+		}
+	}
+}
+
+func endedByKill(t *testing.T, s escape.Scenario) {
+	tree, s := begin(t, s)
+	before := s.Survivors()
+	assert.NotEmpty(t, before, "its processes run")
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+	assert.NoError(t, tree.Err())
+}
+
+func endedInSteps(t *testing.T, s escape.Scenario) {
+	tree, s := begin(t, s)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		signalAll(t, tree, sig)
+		select {
+		case <-tree.Gone():
+		case <-time.After(shortGrace):
+		}
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func endedByLeader(t *testing.T, s escape.Scenario) {
+	if s.SurvivesTERM {
+		t.Skip("only a kill ends its leader")
+	}
+	tree, s := begin(t, s)
+	if !s.LeaderExits {
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGTERM))
+	}
+	exited(t, tree)
+	if s.LeaderExits {
+		assert.Equal(t, 0, tree.Status().ExitCode)
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func endedByHost(t *testing.T, s escape.Scenario) {
+	host, guard, s := beginHost(t, s)
+	require.NoError(t, host.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
+	assert.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond,
+		"the guard ends after its trees")
+	assert.Empty(t, s.Survivors(), "nothing came back")
+}
+
+// TestMainThreadEnded checks that signals reach processes that show as zombies because their main thread has ended.
+func TestMainThreadEnded(t *testing.T) {
+	for name, alive := range map[string]int{
+		"a leader without its main thread": 1, "a child without its main thread": 2, "a daemon without its main thread": 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, s := begin(t, scenario(t, name))
+			require.Eventually(t, func() bool { return len(s.Survivors()) == alive }, late, time.Millisecond,
+				"those that exit have not ended")
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, alive, reached)
+			gone(t, tree)
+			assert.Empty(t, s.Survivors())
+		})
+	}
+	t.Run("a stopped one is continued", func(t *testing.T) {
+		tree, s := begin(t, scenario(t, "a leader without its main thread"))
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGSTOP))
+		require.Eventually(t, func() bool { return allStopped(tree.PID()) }, late, time.Millisecond)
+		signalAll(t, tree, syscall.SIGTERM)
+		gone(t, tree)
+		assert.Empty(t, s.Survivors())
+	})
+}
 
 func TestSignalStopped(t *testing.T) {
 	for _, name := range []string{"a stopped child", "a stopped leader"} {
@@ -52,7 +160,7 @@ func stopped(s escape.Scenario) int {
 // TestRelease checks that the rest of a released tree lives on.
 func TestRelease(t *testing.T) {
 	tree, s := begin(t, scenario(t, "nohup and exit"))
-	within(t, late, tree.Exited(), "the leader has not ended")
+	exited(t, tree)
 	require.NoError(t, tree.Release())
 	gone(t, tree)
 	assert.NoError(t, tree.Err())
@@ -91,7 +199,7 @@ func TestConcurrentTrees(t *testing.T) {
 func TestOrphanWithoutMark(t *testing.T) {
 	neighbour := start(t, "sleep", "1000")
 	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
-	within(t, late, tree.Exited(), "the leader has not ended")
+	exited(t, tree)
 	stays(t, tree)
 	endNow(t, tree)
 	assert.Empty(t, s.Survivors())
@@ -138,7 +246,7 @@ func TestGuardKilled(t *testing.T) {
 	for range racing.Rounds(1, 20) {
 		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
 		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
-		within(t, late, ended.Exited(), "the leader has not ended")
+		exited(t, ended)
 		guard := guardOf(t, os.Getpid())
 		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 		gone(t, tree)
@@ -284,4 +392,154 @@ func descriptors(t *testing.T, pid int) int {
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	require.NoError(t, err)
 	return len(all)
+}
+
+// tracedVariable holds the PID that a tracer stops, and whether it stops it only after it has started a command.
+const tracedVariable = "PROCTREE_TEST_TRACED"
+
+// trace stops the guard as a debugger does until its standard input ends. Nobody but a look at /proc tells the host.
+func trace() error {
+	runtime.LockOSThread() // a tracer is a thread
+	pid, later := 0, false
+	if _, err := fmt.Sscan(os.Getenv(tracedVariable), &pid, &later); err != nil {
+		return err
+	}
+	if err := syscall.PtraceAttach(pid); errors.Is(err, syscall.EPERM) {
+		return errCannotHere
+	} else if err != nil {
+		return err
+	}
+	if _, err := syscall.Wait4(pid, nil, syscall.WALL, nil); err != nil {
+		return err
+	}
+	fmt.Println("attached")
+	if later {
+		if err := awaitCommandOf(pid); err != nil {
+			return err
+		}
+		fmt.Println("stopped")
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := syscall.PtraceDetach(pid); err != nil {
+		return err
+	}
+	return nil
+}
+
+// awaitCommandOf lets a guard go on until it has started a command, and not as far as its answer.
+func awaitCommandOf(pid int) error {
+	const traceVforkDone, vforkDone = 0x20, 5
+	if err := syscall.PtraceSetOptions(pid, traceVforkDone); err != nil {
+		return err
+	}
+	for sig := 0; ; {
+		if err := syscall.PtraceCont(pid, sig); err != nil {
+			return err
+		}
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, syscall.WALL, nil); err != nil {
+			return err
+		}
+		if status.TrapCause() == vforkDone {
+			return nil
+		}
+		sig = int(status.StopSignal())
+	}
+}
+
+// stopByTracer has a debugger stop the guard, and returns what lets it go on.
+func stopByTracer(t *testing.T, guard int, later bool) (lines *bufio.Scanner, resume func()) {
+	cmd := again(self, "tracer", tracedVariable+"="+fmt.Sprint(guard, later))
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines = bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "attached" {
+		skipIfCannot(t, cmd.Wait()) // see /proc/sys/kernel/yama/ptrace_scope
+		require.FailNow(t, "cannot trace the guard", lines.Text())
+	}
+	return lines, sync.OnceFunc(func() {
+		in.Close()
+		assert.NoError(t, cmd.Wait())
+	})
+}
+
+// TestUnansweredStart checks that a command ends whose guard was stopped after it started it and before it said so.
+func TestUnansweredStart(t *testing.T) {
+	keeps := start(t, "sleep", "100") // so that the guard lives on
+	lines, resume := stopByTracer(t, guardOf(t, os.Getpid()), true)
+	defer resume()
+	s, c := commandOf(t, escape.Crowd(0))
+	_, err := proctree.Start(c)
+	assert.ErrorIs(t, err, proctree.ErrGuard)
+	assert.ErrorContains(t, err, "stopped by a signal or a debugger")
+	require.True(t, lines.Scan(), "the guard has started it")
+	assert.Empty(t, s.Survivors())
+	resume()
+	endNow(t, keeps)
+	assert.NoError(t, keeps.Err())
+}
+
+// TestWithdrawnStart checks that a guard that was stopped does not start a command that its host has given up.
+func TestWithdrawnStart(t *testing.T) {
+	keeps := start(t, "sleep", "100")
+	text, err := os.ReadFile("/bin/true")
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "true")
+	require.NoError(t, os.WriteFile(program, text, 0o700))
+	opened, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
+	require.NoError(t, err)
+	defer syscall.Close(opened)
+	_, err = syscall.InotifyAddWatch(opened, program, syscall.IN_OPEN)
+	require.NoError(t, err)
+	wasOpened := func() error { _, err := syscall.Read(opened, make([]byte, 4096)); return err }
+
+	_, resume := stopByTracer(t, guardOf(t, os.Getpid()), false)
+	defer resume()
+	_, err = proctree.Start(proctree.Command{Path: program, Args: []string{"true"}})
+	require.ErrorIs(t, err, proctree.ErrGuard)
+	resume()
+	_, err = keeps.Signal(0) // which the guard answers after it took the request
+	require.NoError(t, err)
+	assert.ErrorIs(t, wasOpened(), syscall.EAGAIN)
+
+	gone(t, start(t, program))
+	assert.NoError(t, wasOpened(), "a start opens it")
+	endNow(t, keeps)
+}
+
+// startFromThread starts a command from another thread than the first one, and stays.
+func startFromThread() error {
+	started := make(chan error)
+	var begin func()
+	begin = func() {
+		runtime.LockOSThread()
+		if syscall.Gettid() == os.Getpid() {
+			go begin()
+			select {}
+		}
+		started <- exec.Command("sleep", "100").Start()
+		select {}
+	}
+	go begin()
+	if err := <-started; err != nil {
+		return err
+	}
+	time.Sleep(5 * time.Minute)
+	return nil
+}
+
+// TestThreads checks that a signal reaches what another thread than the first one has started.
+func TestThreads(t *testing.T) {
+	tree := startRole(t, "other thread")
+	defer endNow(t, tree)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(allChildrenOf(tree.PID()), func(child int) bool { return hasName(child, "sleep") })
+	}, prompt, time.Millisecond)
+	require.Empty(t, childrenOf(t, tree.PID()), "of its first thread")
+	reached, err := tree.Signal(0)
+	require.NoError(t, err)
+	assert.Equal(t, 2, reached)
 }

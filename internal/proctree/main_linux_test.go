@@ -5,6 +5,7 @@ package proctree_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,8 +34,10 @@ const (
 // quickExit is for the environment: with the race detector every process otherwise ends a second late.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
-// roles are those that return the exit code.
-var roles = map[string]func() int{
+var roles = map[string]func() error{
+	"host":          runHost,
+	"print":         printProcess,
+	"privileges":    printPrivileges,
 	"namespace":     runNamespace,
 	"place":         startInPlace,
 	"missed":        missOne,
@@ -53,28 +56,16 @@ var roles = map[string]func() int{
 	"other thread":  startFromThread,
 	"leave":         leave,
 	"server":        serve,
-	"forker":        fork,
+	"forker":        fork(true),
+	"group forker":  fork(false),
 	"prepared":      prepareAndStart,
 	"unused guard":  prepareAndLeave,
 }
 
 func TestMain(m *testing.M) {
 	escape.Main()
-	role := os.Getenv(roleVariable)
-	if do := roles[role]; do != nil {
-		os.Exit(do())
-	}
-	switch role {
-	case "host":
-		runHost()
-	case "print":
-		printProcess()
-	case "privileges":
-		printPrivileges()
-	case "":
-	default:
-		fmt.Fprintf(os.Stderr, "%s=%s is no role; a child must not run the tests again\n", roleVariable, role)
-		os.Exit(2)
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
 	}
 	name, value, _ := strings.Cut(quickExit, "=")
 	_ = os.Setenv(name, value)
@@ -83,15 +74,47 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// cannotHere is the exit status of a role whose place or change cannot be had here.
+const cannotHere = 77
+
+// play returns the exit status of a role. It prints the error.
+func play(role string) int {
+	do, known := roles[role]
+	if !known {
+		fmt.Fprintf(os.Stderr, "%s=%s is no role; a child must not run the tests again\n", roleVariable, role)
+		return 2
+	}
+	switch err := do(); {
+	case err == nil:
+		return 0
+	case errors.Is(err, errCannotHere):
+		return cannotHere
+	default:
+		fmt.Println(err)
+		return 1
+	}
+}
+
+var errCannotHere = errors.New("impossible with this kernel, or in the sandbox of this test")
+
+// skipIfCannot skips the test if a role, or the start of one, failed because something cannot be had here.
+func skipIfCannot(t *testing.T, err error) {
+	t.Helper()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && failed.ExitCode() == cannotHere || errors.Is(err, syscall.EPERM) {
+		t.Skipf("%v: %v", errCannotHere, err)
+	}
+}
+
 // runHost starts a command, keeps what it leaves behind if it is to, and waits to be killed.
-func runHost() {
+func runHost() error {
 	var c proctree.Command
 	if err := json.Unmarshal([]byte(os.Getenv(commandVariable)), &c); err != nil {
-		panic(err)
+		return err
 	}
 	tree, err := proctree.Start(c)
 	if err != nil {
-		panic(err)
+		return err
 	}
 	if c.Releases {
 		<-tree.Exited()
@@ -100,33 +123,46 @@ func runHost() {
 		fmt.Println("kept")
 	}
 	time.Sleep(5 * time.Minute)
-	os.Exit(1)
+	return nil
 }
 
-// again returns a command that executes this program again in a role.
-func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
-	tb.Helper()
-	self, err := os.Executable()
-	require.NoError(tb, err)
-	cmd := exec.Command(self)
+// self is this program.
+const self = "/proc/self/exe"
+
+// again returns a command that executes this program, or a copy of it, again in a role.
+func again(program, role string, extra ...string) *exec.Cmd {
+	cmd := exec.Command(program)
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), extra...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd
 }
 
+// runRole returns what a role prints.
+func runRole(t *testing.T, program, role string, env ...string) string {
+	t.Helper()
+	return outputOf(t, again(program, role, env...))
+}
+
+// outputOf returns what a role prints to its standard output.
+func outputOf(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	text, err := cmd.Output()
+	require.NoError(t, err, "%s", text)
+	return strings.TrimSpace(string(text))
+}
+
 // startHostOf starts this program again in a role, as the host of a command.
-func startHostOf(t *testing.T, role string, c proctree.Command, out io.Writer) *exec.Cmd {
+func startHostOf(t *testing.T, role string, c proctree.Command, out io.Writer) *os.Process {
 	t.Helper()
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
-	host := again(t, role, commandVariable+"="+string(text))
-	host.Stdout = out
+	host := again(self, role, commandVariable+"="+string(text))
+	host.Stdout, host.Stderr = out, os.Stderr
 	require.NoError(t, host.Start())
 	t.Cleanup(func() {
 		_ = host.Process.Kill()
 		_ = host.Wait()
 	})
-	return host
+	return host.Process
 }
 
 // stays checks that a tree is not gone for a while.
@@ -154,30 +190,62 @@ func start(tb testing.TB, args ...string) *proctree.Tree {
 	return tree
 }
 
-// begin starts a scenario and waits until all its processes run. The cleanup ends what a failed test leaves.
-func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
+// startRole starts this program again in a role, as a tree.
+func startRole(t *testing.T, role string) *proctree.Tree {
+	t.Helper()
+	c := command(t, self)
+	c.Env = append(c.Env, roleVariable+"="+role)
+	tree, err := proctree.Start(c)
+	require.NoError(t, err)
+	return tree
+}
+
+// commandOf returns the command of a scenario in a folder. The cleanup ends what a failed test leaves.
+func commandOf(tb testing.TB, s escape.Scenario) (escape.Scenario, proctree.Command) {
 	tb.Helper()
 	s = s.In(tb.TempDir())
-	path, args, env := s.Command()
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env, Files: []*os.File{nil, nil, os.Stderr}})
-	require.NoError(tb, err)
 	tb.Cleanup(s.End)
+	path, args, env := s.Command()
+	return s, proctree.Command{Path: path, Args: args, Env: env}
+}
+
+// begin starts a scenario and waits until all its processes run.
+func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
+	tb.Helper()
+	s, c := commandOf(tb, s)
+	c.Files = []*os.File{nil, nil, os.Stderr}
+	tree, err := proctree.Start(c)
+	require.NoError(tb, err)
 	require.NoError(tb, s.Ready(late))
 	return tree, s
 }
 
-func within(tb testing.TB, most time.Duration, done <-chan struct{}, what string) {
+// beginHost is begin in a host of its own, which has a guard.
+func beginHost(t *testing.T, s escape.Scenario) (host *os.Process, guard int, _ escape.Scenario) {
+	t.Helper()
+	s, c := commandOf(t, s)
+	host = startHostOf(t, "host", c, os.Stdout)
+	require.NoError(t, s.Ready(late))
+	return host, guardOf(t, host.Pid), s
+}
+
+func exited(tb testing.TB, tree *proctree.Tree) {
 	tb.Helper()
-	select {
-	case <-done:
-	case <-time.After(most):
-		require.FailNow(tb, "too late", "%s after %v", what, most)
-	}
+	require.NoError(tb, waitFor(tree.Exited()))
 }
 
 func gone(tb testing.TB, tree *proctree.Tree) {
 	tb.Helper()
-	within(tb, late, tree.Gone(), "not gone")
+	require.NoError(tb, waitFor(tree.Gone()))
+}
+
+func waitFor(done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-time.After(late):
+		return fmt.Errorf("not closed after %v", late)
+	}
 }
 
 func scenario(tb testing.TB, name string) escape.Scenario {
@@ -231,39 +299,39 @@ func signalAll(tb testing.TB, tree *proctree.Tree, sig syscall.Signal) {
 }
 
 // prepareAndStart prepares a guard, and starts a command when it is there. It prints the guards before and after.
-func prepareAndStart() int {
+func prepareAndStart() error {
 	proctree.Prepare()
 	for until := time.Now().Add(late); len(guardsOf(os.Getpid())) == 0 && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	before := guardsOf(os.Getpid())
 	if _, err := guardedOutput("/bin/true"); err != nil {
-		return failed(err)
+		return err
 	}
 	fmt.Println(before, guardsOf(os.Getpid()))
-	return 0
+	return nil
 }
 
 // prepareAndLeave prepares a guard, prints the PID of its child, and ends while the guard starts.
-func prepareAndLeave() int {
+func prepareAndLeave() error {
 	proctree.Prepare()
 	for until := time.Now().Add(late); time.Now().Before(until); {
 		if children := allChildrenOf(os.Getpid()); len(children) > 0 {
 			fmt.Println(children[0])
-			return 0
+			return nil
 		}
 	}
-	return 1
+	return errors.New("no guard was started")
 }
 
 func TestPrepare(t *testing.T) {
 	t.Run("the first command gets the guard that was prepared", func(t *testing.T) {
-		before, after, _ := strings.Cut(runRole(t, "/proc/self/exe", "prepared"), " ")
+		before, after, _ := strings.Cut(runRole(t, self, "prepared"), " ")
 		assert.Equal(t, before, after)
 		assert.NotEqual(t, "[]", before)
 	})
 	t.Run("a guard that was prepared does not outlive a host that starts nothing", func(t *testing.T) {
-		pid := atoi(t, runRole(t, "/proc/self/exe", "unused guard"))
+		pid := atoi(t, runRole(t, self, "unused guard"))
 		require.Eventually(t, func() bool { return !running(pid) }, late, time.Millisecond)
 	})
 }

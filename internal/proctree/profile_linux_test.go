@@ -5,26 +5,31 @@ package proctree_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
 const (
 	changeVariable = "PROCTREE_TEST_CHANGE"
+	groupVariable  = "PROCTREE_TEST_GROUP" // names a control group that a host can move to
 	nobody         = 65534
 )
 
@@ -33,6 +38,10 @@ const (
 var changes map[string]func() error
 
 func init() {
+	call := func(number, a, b, c uintptr) func() error {
+		return func() error { return escape.ChangeThread(number, a, b, c) }
+	}
+	prctl := func(option, value uintptr) func() error { return call(syscall.SYS_PRCTL, option, value, 0) }
 	changes = map[string]func() error{
 		"nothing": func() error { return nil },
 		"drops root": func() error {
@@ -44,15 +53,11 @@ func init() {
 			}
 			return syscall.Setresuid(nobody, nobody, nobody)
 		},
-		"drops root for a thread": func() error {
-			runtime.LockOSThread() // never unlocked
-			_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
-			return asError(errno)
-		},
+		"drops root for a thread": call(syscall.SYS_SETRESUID, nobody, nobody, nobody),
 		"joins a group":           func() error { return syscall.Setgroups([]int{nobody}) },
-		"takes no new privileges": func() error { return prctlOfThread(38, 1) },
-		"drops a capability":      func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
-		"sets securebits":         func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
+		"takes no new privileges": prctl(38, 1),
+		"drops a capability":      prctl(24, 12), // CAP_NET_ADMIN, from the bounding set
+		"sets securebits":         prctl(28, 1),  // SECBIT_NOROOT
 		"lowers a limit": func() error {
 			return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
 		},
@@ -61,14 +66,71 @@ func init() {
 		"begins a session":     func() error { _, err := syscall.Setsid(); return err },
 		"deletes its program":  func() error { self, _ := os.Readlink("/proc/self/exe"); return os.Remove(self) },
 		"uses one CPU":         func() error { return useCPUs(1) },
-		"has other timers":     func() error { return prctlOfThread(29, 70_000) }, // PR_SET_TIMERSLACK
-		"is a batch job":       func() error { return setScheduler(3, 0) },        // SCHED_BATCH
+		"has other timers":     prctl(29, 70_000),                          // PR_SET_TIMERSLACK
+		"is a batch job":       func() error { return setScheduler(3, 0) }, // SCHED_BATCH
 		"drops root and then lowers its priority": func() error {
 			return cmp.Or(changes["drops root"](), beNicer(7))
 		},
 		"is the first to be ended": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) },
+
+		// Each of these changes one entry of a profile, so that it shows that the entry is compared. Some need another
+		// change first, after which they start a command.
+		"has another real user": call(syscall.SYS_SETRESUID, nobody, 0, 0), // with all capabilities
+		"has another group":     func() error { return syscall.Setresgid(nobody, nobody, nobody) },
+		"has a capability that is inherited": func() error {
+			return changeCapabilities(func(c *capabilitySets) { c[0].inheritable |= 1 << capNetAdmin })
+		},
+		"has an ambient capability": func() error {
+			const setAmbient, raise = 47, 2
+			if err := cmp.Or(changes["has a capability that is inherited"](), startTrue()); err != nil {
+				return err
+			}
+			_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, setAmbient, raise, capNetAdmin, 0, 0, 0)
+			return asError(errno)
+		},
+		"has one more filter of system calls": func() error { return cmp.Or(allowCalls(), startTrue(), allowCalls()) },
+		"blocks a signal": func() error {
+			set := uint64(1) << (syscall.SIGUSR1 - 1)
+			_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&set)), 0, 8, 0, 0)
+			return asError(errno)
+		},
+		"ignores a signal": func() error { signal.Ignore(syscall.SIGHUP); return nil },
+		"ignores what stops it": func() error {
+			signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+			return nil
+		},
+		"leaves its network":       func() error { return syscall.Unshare(syscall.CLONE_NEWNET) },
+		"leaves its shared memory": func() error { return syscall.Unshare(syscall.CLONE_NEWIPC) },
+		"leaves its mounts":        func() error { return syscall.Unshare(syscall.CLONE_NEWNS) },
+		"leaves its clocks":        func() error { return syscall.Unshare(0x80) }, // CLONE_NEWTIME
+		"leaves its control groups": func() error { // twice, because the first also changes the names of the groups
+			const newCgroup = 0x02000000
+			return cmp.Or(syscall.Unshare(newCgroup), startTrue(), syscall.Unshare(newCgroup))
+		},
+		"has another root folder": changeRoot,
+		"moves to another control group": func() error {
+			group := os.Getenv(groupVariable)
+			if group == "" {
+				return syscall.EROFS
+			}
+			return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0)
+		},
+		"was the first to be ended": func() error {
+			const score = "/proc/self/oom_score_adj"
+			before, err := os.ReadFile(score)
+			return cmp.Or(err, os.WriteFile(score, []byte("500"), 0), startTrue(), os.WriteFile(score, before, 0))
+		},
+		"has no huge pages":            prctl(41, 1), // PR_SET_THP_DISABLE
+		"has addresses in fixed order": call(syscall.SYS_PERSONALITY, 0x0040000, 0, 0),
+		"has a keyring of its own":     call(syscall.SYS_KEYCTL, 1, 0, 0),
+		"is more urgent": func() error { // SCHED_RR
+			return cmp.Or(setScheduler(2, 1), startTrue(), setScheduler(2, 2))
+		},
+		"has its memory elsewhere": func() error { // MPOL_INTERLEAVE and MPOL_BIND, at the same nodes
+			return cmp.Or(setMemoryPolicy(3), startTrue(), setMemoryPolicy(2))
+		},
+		"lowers the priority of its files": call(syscall.SYS_IOPRIO_SET, 1, 0, 2<<13|7),
 	}
-	maps.Copy(changes, changesOfOne())
 }
 
 // useCPUs has the calling thread use the CPUs of a mask.
@@ -88,13 +150,6 @@ func setScheduler(policy uintptr, priority uint64) error {
 	return asError(errno)
 }
 
-// prctlOfThread changes the calling thread and locks the goroutine to it.
-func prctlOfThread(option, value uintptr) error {
-	runtime.LockOSThread()
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, value, 0, 0, 0, 0)
-	return asError(errno)
-}
-
 func asError(errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
@@ -104,38 +159,33 @@ func asError(errno syscall.Errno) error {
 
 // changeAndCompare starts a guarded command, changes this process, and prints for two more guarded commands the
 // privileges that they have and those that a command of os/exec has.
-func changeAndCompare() int {
+func changeAndCompare() error {
 	runtime.LockOSThread() // most changes affect only this thread
 	if err := exec.Command("/bin/true").Run(); err != nil {
-		return failed(err)
+		return err
 	}
 	if _, err := guardedOutput("/bin/true"); err != nil {
-		return failed(err)
+		return err
 	}
-	if err := changes[os.Getenv(changeVariable)](); cannotHere(err) {
-		return noNamespace
+	if err := changes[os.Getenv(changeVariable)](); isImpossible(err) {
+		return errCannotHere
 	} else if err != nil {
-		return failed(err)
+		return err
 	}
 	want, err := asSeen(false)
 	if err != nil {
 		_, guarded := asSeen(true)
-		return failed(fmt.Errorf("by os/exec: %w: %s; guarded: %w", err, want, guarded))
+		return fmt.Errorf("by os/exec: %w: %s; guarded: %w", err, want, guarded)
 	}
 	for range 2 {
 		got, err := asSeen(true)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		text, _ := json.Marshal([2]string{want, got})
 		fmt.Println(string(text))
 	}
-	return 0
-}
-
-func failed(err error) int {
-	fmt.Println(err)
-	return 1
+	return nil
 }
 
 func guardedOutput(path string, env ...string) (string, error) {
@@ -165,20 +215,16 @@ func TestPrivileges(t *testing.T) {
 		t.Skip("only root can drop anything")
 	}
 	t.Parallel()
-	self := forEveryone(t, 0o755)
+	program := forEveryone(t, 0o755)
 	for name := range changes {
 		if name == "deletes its program" {
 			continue
 		}
 		t.Run("a host that "+name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(self)
-			cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"="+name)
-			cmd.Env = append(cmd.Env, folderVariable+"="+t.TempDir(), groupVariable+"="+controlGroup(t, name))
-			text, err := cmd.Output()
-			if cmd.ProcessState.ExitCode() == noNamespace {
-				t.Skip("the change cannot be made here")
-			}
+			text, err := again(program, "changing", changeVariable+"="+name, folderVariable+"="+t.TempDir(),
+				groupVariable+"="+controlGroup(t, name)).Output()
+			skipIfCannot(t, err)
 			require.NoError(t, err, "%s", text)
 			lines := 0
 			for line := range strings.Lines(string(text)) {
@@ -207,9 +253,9 @@ func TestPrivileges(t *testing.T) {
 			"clear its set-user-ID"},
 	} {
 		t.Run("a host of "+c.name, func(t *testing.T) {
-			self := forEveryone(t, c.mode)
-			require.NoError(t, os.Chmod(filepath.Dir(self), c.folder))
-			cmd := exec.Command(self)
+			program := forEveryone(t, c.mode)
+			require.NoError(t, os.Chmod(filepath.Dir(program), c.folder))
+			cmd := exec.Command(program)
 			cmd.Env = []string{roleVariable + "=changing", changeVariable + "=" + c.change, quickExit}
 			text, err := cmd.Output()
 			assert.Equal(t, c.want == "", err == nil, "%s", text)
@@ -220,8 +266,6 @@ func TestPrivileges(t *testing.T) {
 
 // forEveryone copies this program, with the given mode, to a place that every user can reach.
 func forEveryone(t *testing.T, mode os.FileMode) string {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	text, err := os.ReadFile(self)
 	require.NoError(t, err)
 	folder, err := os.MkdirTemp("", "privileges") //nolint:usetesting // only its owner can reach t.TempDir
@@ -239,22 +283,22 @@ func forEveryone(t *testing.T, mode os.FileMode) string {
 }
 
 // useAllFiles is a host with few descriptors that starts commands until a guard has no more. It prints what went wrong.
-func useAllFiles() int {
+func useAllFiles() error {
 	var limit uint64
 	var quiet, files int
 	if _, err := fmt.Sscan(os.Getenv(limitVariable), &limit, &quiet, &files); err != nil {
-		return failed(err)
+		return err
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-		return failed(err)
+		return err
 	}
 	if err := fillGuard(quiet, files); err != nil {
-		return failed(err)
+		return err
 	}
 	_, err := proctree.Start(sleepWith(int(min(limit-11, 250)))) // at a limit of 256 it fits into no guard
 	text, next := guardedOutput("/bin/echo", "A=B")
 	fmt.Println(text, err, next)
-	return 0
+	return nil
 }
 
 // fillGuard starts quiet commands and one with files, and ends them. All must run.
@@ -290,8 +334,6 @@ func sleepWith(files int) proctree.Command {
 // TestNoFreeFiles checks that a guard without free descriptors ends nothing.
 func TestNoFreeFiles(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	require.NoError(t, err)
 	t.Run("120 commands and one with 60 files, of 256", func(t *testing.T) {
 		t.Parallel()
 		text := runRole(t, self, "no free files", limitVariable+"=256 120 60")
@@ -303,4 +345,146 @@ func TestNoFreeFiles(t *testing.T) {
 		text := runRole(t, self, "no free files", limitVariable+"=1024 505 40")
 		assert.Equal(t, "<nil> <nil>", text, "a guard that has no more of them leaves the last to another one")
 	})
+}
+
+func startTrue() error { _, err := guardedOutput("/bin/true"); return err }
+
+const capNetAdmin = 12
+
+// capabilitySets are those of a thread, in two halves.
+type capabilitySets [2]struct{ effective, permitted, inheritable uint32 }
+
+func changeCapabilities(change func(*capabilitySets)) error {
+	header := struct {
+		version uint32
+		pid     int32
+	}{version: 0x20080522}
+	var sets capabilitySets
+	to, from := uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&sets))
+	if err := escape.ChangeThread(syscall.SYS_CAPGET, to, from, 0); err != nil {
+		return err
+	}
+	change(&sets)
+	return escape.ChangeThread(syscall.SYS_CAPSET, to, from, 0)
+}
+
+// allowCalls adds a filter that allows each system call to those of the calling thread.
+func allowCalls() error {
+	const setSeccomp, modeFilter, returnValue, allow = 22, 2, 0x06, 0x7fff0000
+	filter := []syscall.SockFilter{{Code: returnValue, K: allow}}
+	program := syscall.SockFprog{Len: 1, Filter: &filter[0]}
+	return escape.ChangeThread(syscall.SYS_PRCTL, setSeccomp, modeFilter, uintptr(unsafe.Pointer(&program)))
+}
+
+func setMemoryPolicy(mode uintptr) error {
+	nodes := uint64(1)
+	return escape.ChangeThread(syscall.SYS_SET_MEMPOLICY, mode, uintptr(unsafe.Pointer(&nodes)), 64)
+}
+
+// changeRoot makes a folder with the content of the root folder the root of the calling thread.
+func changeRoot() error {
+	if err := syscall.Unshare(syscall.CLONE_NEWNS); err != nil {
+		return err
+	}
+	if err := cmp.Or(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), startTrue()); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir("/")
+	root := os.Getenv(folderVariable)
+	if err = cmp.Or(err, syscall.Mount("none", root, "tmpfs", 0, "")); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		from, to := filepath.Join("/", e.Name()), filepath.Join(root, e.Name())
+		if target, err := os.Readlink(from); err == nil {
+			err = os.Symlink(target, to)
+			if err != nil {
+				return err
+			}
+		} else if e.IsDir() {
+			err = cmp.Or(os.Mkdir(to, 0o755), syscall.Mount(from, to, "", syscall.MS_BIND|syscall.MS_REC, ""))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return cmp.Or(syscall.Chroot(root), syscall.Chdir("/"))
+}
+
+// controlGroup returns a new control group for a host that moves to one, empty if it cannot be made here. It is removed
+// when all its processes have ended.
+func controlGroup(t *testing.T, change string) string {
+	if change != "moves to another control group" {
+		return ""
+	}
+	for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
+			continue
+		}
+		if group, err := os.MkdirTemp(root, "proctree"); err == nil { //nolint:usetesting // it is no folder
+			t.Cleanup(func() {
+				require.Eventually(t, func() bool { return os.Remove(group) == nil }, late, 10*time.Millisecond)
+			})
+			return group
+		}
+	}
+	return ""
+}
+
+// isImpossible reports whether a change is impossible with this kernel, or in the sandbox of this test.
+func isImpossible(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EPERM, syscall.ENOSYS, syscall.EROFS, syscall.EINVAL},
+		func(no error) bool { return errors.Is(err, no) })
+}
+
+// printed are the fields of /proc/self/status that printPrivileges prints.
+var printed = []string{
+	"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
+	"SigBlk", "SigIgn", "Cpus_allowed", "THP_enabled",
+}
+
+// printPrivileges prints the privileges of this process, so that a test can compare two commands.
+func printPrivileges() error {
+	printLines("status", func(line string) bool {
+		field, _, _ := strings.Cut(line, ":")
+		return slices.Contains(printed, field)
+	})
+	printLines("limits", func(line string) bool { return !strings.HasPrefix(line, "Max file locks") }) // the mark
+	for _, name := range []string{"cgroup", "personality", "oom_score_adj"} {
+		printLines(name, func(string) bool { return true })
+	}
+	for _, name := range []string{"cgroup", "ipc", "mnt", "net", "time", "user", "uts"} {
+		namespace, _ := os.Readlink("/proc/self/ns/" + name)
+		fmt.Println(namespace)
+	}
+	var root syscall.Stat_t
+	_ = syscall.Stat("/", &root)
+	var policy, parameter uint64
+	for _, call := range [][4]uintptr{
+		{syscall.SYS_PRCTL, 27}, // securebits
+		{syscall.SYS_PRCTL, 30}, // slack of timers
+		{syscall.SYS_SCHED_GETSCHEDULER},
+		{syscall.SYS_SCHED_GETPARAM, 0, uintptr(unsafe.Pointer(&parameter))},
+		{syscall.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&policy))},
+		{syscall.SYS_IOPRIO_GET, 1},
+		{syscall.SYS_GETSID},
+		{syscall.SYS_KEYCTL, 0, ^uintptr(2)}, // the ID of the session's keyring
+	} {
+		value, _, _ := syscall.RawSyscall6(call[0], call[1], call[2], call[3], 0, 0, 0)
+		fmt.Print(value, " ")
+	}
+	priority, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	_, shadow := os.ReadFile("/etc/shadow")
+	fmt.Println(priority, parameter, uint32(policy), root.Dev, root.Ino, shadow == nil)
+	return nil
+}
+
+// printLines prints lines of a file of /proc/self.
+func printLines(name string, wanted func(line string) bool) {
+	text, _ := os.ReadFile("/proc/self/" + name)
+	for line := range strings.Lines(string(text)) {
+		if wanted(line) {
+			fmt.Print(line)
+		}
+	}
 }

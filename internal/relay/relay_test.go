@@ -43,11 +43,10 @@ func TestStream(t *testing.T) {
 		}
 	})
 	discard := destination{open: func(testing.TB, io.Writer) (io.Writer, func()) { return nil, func() {} }}
-	t.Run("a nil destination discards, and Seen is called", func(t *testing.T) {
-		passes(t, discard, false, child(t, "count", 32<<20), 32<<20, nil)
-	})
-	t.Run("a nil destination discards, and Look is called", func(t *testing.T) {
-		passes(t, discard, true, child(t, "count", 32<<20), 32<<20, nil)
+	t.Run("a nil destination discards, and Seen and Look are called", func(t *testing.T) {
+		for _, looked := range []bool{false, true} {
+			passes(t, discard, looked, child(t, "count", 32<<20), 32<<20, nil)
+		}
 	})
 	t.Run("a host may close its file", func(t *testing.T) {
 		r, w, err := os.Pipe()
@@ -104,31 +103,27 @@ func passes(t *testing.T, d destination, looked bool, cmd *exec.Cmd, size int, t
 }
 
 func TestStreamErrors(t *testing.T) {
-	t.Run("an error of the writer closes the child's output, and Finish returns the error", func(t *testing.T) {
-		errFull := errors.New("disk full")
-		w := writer(func(p []byte) (int, error) { return len(p) / 2, errFull })
-		cmd := child(t, "flood", 0)
-		s := startRelayed(t, cmd, relay.Config{To: w})
-		requireSIGPIPE(t, cmd)
-		err := s.Finish(timeout)
-		require.ErrorIs(t, err, errFull)
-		require.NotErrorIs(t, err, relay.ErrReaderGone)
-		assert.Equal(t, err, s.Finish(0), "again")
-	})
-	t.Run("a short write is an error", func(t *testing.T) {
-		cmd := child(t, "flood", 0)
-		s := startRelayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { return len(p) - 1, nil })})
-		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(timeout), io.ErrShortWrite)
-	})
-	t.Run("a closed io.Pipe means that the reader is gone", func(t *testing.T) {
-		r, w := io.Pipe()
-		require.NoError(t, r.Close())
-		cmd := child(t, "flood", 0)
-		s := startRelayed(t, cmd, relay.Config{To: w})
-		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(timeout), relay.ErrReaderGone)
-	})
+	errFull := errors.New("disk full")
+	closed, unread := io.Pipe()
+	require.NoError(t, closed.Close())
+	for name, c := range map[string]struct {
+		to io.Writer
+		is error
+	}{
+		"an error of the writer":          {writer(func(p []byte) (int, error) { return len(p) / 2, errFull }), errFull},
+		"a short write":                   {writer(func(p []byte) (int, error) { return len(p) - 1, nil }), io.ErrShortWrite},
+		"an io.Pipe with a closed reader": {unread, relay.ErrReaderGone},
+	} {
+		t.Run(name+" closes the child's output, and Finish returns the error", func(t *testing.T) {
+			cmd := child(t, "flood", 0)
+			s := startRelayed(t, cmd, relay.Config{To: c.to})
+			requireSIGPIPE(t, cmd)
+			err := s.Finish(timeout)
+			require.ErrorIs(t, err, c.is)
+			require.Equal(t, c.to == unread, errors.Is(err, relay.ErrReaderGone))
+			assert.Equal(t, err, s.Finish(0), "again")
+		})
+	}
 	for _, open := range pipes {
 		for _, looked := range []bool{false, true} {
 			t.Run("a reader that closes its pipe ends the child by SIGPIPE, as it would without a relay", func(t *testing.T) {

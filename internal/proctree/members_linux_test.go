@@ -3,13 +3,21 @@
 package proctree_test
 
 import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -121,23 +129,18 @@ func TestKillWithoutGuard(t *testing.T) {
 // leaveQuietChild starts a process that sends no signal when it exits. It executes no program, which would change that.
 //
 //go:norace
-func leaveQuietChild() int {
+func leaveQuietChild() error {
 	child, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
 	for errno == 0 && child == 0 {
 		syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 	}
-	return int(errno)
+	return asError(errno)
 }
 
 // TestQuietOrphan checks that the guard reaps an orphan that sends no signal when it exits.
 func TestQuietOrphan(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	c := command(t, self)
-	c.Env = append(c.Env, roleVariable+"=quiet child")
-	tree, err := proctree.Start(c)
-	require.NoError(t, err)
-	within(t, prompt, tree.Exited(), "the leader has not ended")
+	tree := startRole(t, "quiet child")
+	exited(t, tree)
 	require.Zero(t, tree.Status().ExitCode)
 	orphans := childrenOf(t, guardOf(t, os.Getpid()))
 	require.Len(t, orphans, 1)
@@ -182,7 +185,7 @@ func TestForeignMark(t *testing.T) {
 		require.Eventually(t, func() bool { return hasName(orphan, "sleep") }, prompt, time.Millisecond)
 		setLockLimit(t, orphan, proctree.NewMark(0))
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
-		within(t, prompt, tree.Exited(), "the leader has not ended")
+		exited(t, tree)
 		return tree, orphan
 	}
 	t.Run("the only tree", func(t *testing.T) {
@@ -248,7 +251,7 @@ func TestNestedOrphan(t *testing.T) {
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP)) // or it would end the daemon
 	require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	within(t, late, tree.Exited(), "the leader has not ended")
+	exited(t, tree)
 	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
 	for range 2 { // after each answer the outer guard looks whether anything is left
 		_, err := tree.Signal(0)
@@ -269,14 +272,9 @@ func TestNestedOrphan(t *testing.T) {
 // TestGuardAndHostKilled checks that the first process of a tree ends even if guard and host are killed together.
 func TestGuardAndHostKilled(t *testing.T) {
 	t.Parallel()
-	s := escape.Crowd(0).In(t.TempDir())
-	path, args, env := s.Command()
-	t.Cleanup(s.End)
-	host := startHostOf(t, "host", proctree.Command{Path: path, Args: args, Env: env}, os.Stdout)
-	require.NoError(t, s.Ready(late))
-	guard := guardOf(t, host.Process.Pid)
+	host, guard, s := beginHost(t, escape.Crowd(0))
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	require.NoError(t, host.Process.Kill())
+	require.NoError(t, host.Kill())
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
 }
@@ -288,7 +286,7 @@ func TestRelay(t *testing.T) {
 	for range racing.Rounds(1, 20) {
 		neighbour := start(t, "sleep", "1000")
 		tree := start(t, "sh", script)
-		within(t, late, tree.Exited(), "the leader has not ended")
+		exited(t, tree)
 		missed := 0
 		for range 2000 {
 			if _, err := tree.Signal(0); err != nil {
@@ -329,4 +327,262 @@ func TestRounds(t *testing.T) {
 	for finds, want := range map[int]int{0: 1, 1: 2, 3: 4, 9: 4} {
 		assert.Equal(t, want, proctree.Rounds(finds), finds)
 	}
+}
+
+// TestSignalFirst signals the first process of a tree and nothing else.
+func TestSignalFirst(t *testing.T) {
+	t.Parallel()
+	tree := start(t, "sh", "-c", "sleep 100 & sleep 100 & wait")
+	all := append(awaitChildren(t, tree.PID(), 2), tree.PID())
+	slices.Sort(all)
+	alive, err := tree.Processes()
+	require.NoError(t, err)
+	require.Equal(t, all, alive)
+
+	require.NoError(t, tree.SignalFirst(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return state(tree.PID()) == 'T' }, late, time.Millisecond)
+	require.NoError(t, tree.SignalFirst(0))
+	require.Equal(t, byte('T'), state(tree.PID()), "it is not continued")
+	require.NoError(t, tree.SignalFirst(syscall.SIGKILL))
+	exited(t, tree)
+	require.ErrorIs(t, tree.SignalFirst(syscall.SIGTERM), proctree.ErrEnded)
+	alive, err = tree.Processes()
+	require.NoError(t, err)
+	require.Len(t, alive, 2)
+
+	endNow(t, tree)
+	_, err = tree.Processes()
+	require.ErrorIs(t, err, proctree.ErrEnded)
+}
+
+// TestManyProcesses has more processes than one message of the guard lists.
+func TestManyProcesses(t *testing.T) {
+	t.Parallel()
+	tree, s := begin(t, escape.Crowd(proctree.MaxListed+50))
+	alive, err := tree.Processes()
+	require.NoError(t, err)
+	require.Len(t, alive, len(escape.WithToken(s.Token())))
+	require.Greater(t, len(alive), proctree.MaxListed)
+	endNow(t, tree)
+}
+
+// TestFirstWithoutGuard signals the first process, and lists all, while the guard is stopped. It runs alone, because
+// the guard is that of all tests.
+func TestFirstWithoutGuard(t *testing.T) {
+	tree := start(t, "sh", "-c", "sleep 100 & wait")
+	child := awaitChildren(t, tree.PID(), 1)[0]
+	all := []int{child, tree.PID()}
+	slices.Sort(all)
+	_, resume := stopGuard(t)
+	alive, err := tree.Processes()
+	assert.NoError(t, err)
+	slices.Sort(alive)
+	assert.Equal(t, all, alive)
+	assert.NoError(t, tree.SignalFirst(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return state(tree.PID()) == 'Z' }, late, time.Millisecond)
+	assert.True(t, running(child), "a signal for the first process alone")
+	resume()
+	exited(t, tree)
+	require.Equal(t, syscall.SIGTERM, tree.Status().Signal)
+	endNow(t, tree)
+}
+
+const limitVariable = "PROCTREE_TEST_FILES"
+
+// A counted is a tree of shells. Each prints a line when it is ready, and one for each SIGTERM and SIGWINCH.
+type counted struct {
+	tree                *proctree.Tree
+	ready, terms, sizes atomic.Int64
+	hold                *os.File // the shells read from it
+	lines               sync.WaitGroup
+}
+
+// politeCrowd is a tree of shells. Their number is the script's first argument.
+const politeCrowd = `shell() { trap 'echo term' TERM; trap 'echo size' WINCH; echo ready; while :; do read x; done; }
+	i=0; while [ $i -lt $0 ]; do shell <&3 & i=$((i+1)); done; shell <&3`
+
+func startCounted(children int) (*counted, error) {
+	in, hold, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	c := &counted{hold: hold}
+	c.tree, err = proctree.Start(proctree.Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", politeCrowd, strconv.Itoa(children)}, Env: os.Environ(),
+		Files: []*os.File{nil, theirs, nil, in},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.lines.Go(func() {
+		defer out.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			switch lines.Text() {
+			case "ready":
+				c.ready.Add(1)
+			case "term":
+				c.terms.Add(1)
+			case "size":
+				c.sizes.Add(1)
+			}
+		}
+	})
+	return c, c.wait(&c.ready, int64(children)+1)
+}
+
+func (c *counted) wait(count *atomic.Int64, want int64) error {
+	for until := time.Now().Add(60 * time.Second); count.Load() < want; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			return fmt.Errorf("%d of %d after a minute", count.Load(), want)
+		}
+	}
+	return nil
+}
+
+// signal sends SIGTERM and returns what Signal said and how many came.
+func (c *counted) signal(want int64) (reached int, came int64, err error) {
+	reached, err = c.tree.Signal(syscall.SIGTERM)
+	return reached, c.came(want), err
+}
+
+// came returns how many SIGTERMs the processes got. A shell handles the signal with the lower number first, so whatever
+// was sent before the SIGWINCH is counted when that is.
+func (c *counted) came(want int64) int64 {
+	_ = c.wait(&c.terms, want)
+	if _, err := c.tree.Signal(syscall.SIGWINCH); err == nil {
+		_ = c.wait(&c.sizes, want)
+	}
+	return c.terms.Load()
+}
+
+func (c *counted) end() error {
+	defer c.hold.Close()
+	if err := c.tree.Kill(); err != nil {
+		return err
+	}
+	err := waitFor(c.tree.Gone())
+	c.lines.Wait()
+	return err
+}
+
+// fewFiles is a host with a limit of open files, which starts other commands and then one with many children.
+func fewFiles() error {
+	files, other, children := 0, 0, 0
+	if _, err := fmt.Sscan(os.Getenv(limitVariable), &files, &other, &children); err != nil {
+		return err
+	}
+	limit := syscall.Rlimit{Cur: uint64(files), Max: uint64(files)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	for range other {
+		if _, err := proctree.Start(sleepWith(0)); err != nil {
+			return err
+		}
+	}
+	c, err := startCounted(children)
+	if err != nil {
+		return err
+	}
+	reached, came, err := c.signal(int64(children) + 1)
+	fmt.Println(reached, came, err)
+	return c.end()
+}
+
+// TestFewFiles checks that a signal needs few descriptors, however many processes the tree has.
+func TestFewFiles(t *testing.T) {
+	t.Parallel()
+	children := racing.Rounds(300, 1500)
+	for _, other := range []int{0, 100} { // each takes two of the guard's descriptors
+		t.Run(fmt.Sprintf("%d children beside %d commands", children, other), func(t *testing.T) {
+			t.Parallel()
+			text := runRole(t, self, "few files", limitVariable+"="+fmt.Sprint(256, other, children))
+			assert.Equal(t, fmt.Sprint(children+1, " ", children+1, " <nil>"), text)
+		})
+	}
+}
+
+// TestSignalOnceBusy checks that no process gets a signal twice because the machine is too busy for a quick answer.
+func TestSignalOnceBusy(t *testing.T) {
+	children := racing.Rounds(100, 1000)
+	for range racing.Rounds(5, 40) {
+		spinner := start(t, "sh", "-c", "while :; do :; done")
+		t.Cleanup(func() { endNow(t, spinner) })
+	}
+	c, err := startCounted(children)
+	require.NoError(t, err)
+	reached, came, err := c.signal(int64(children) + 1)
+	assert.NoError(t, err)
+	assert.Equal(t, children+1, reached)
+	assert.EqualValues(t, children+1, came)
+	require.NoError(t, c.end())
+}
+
+// TestSignalOnceStopped checks that a guard that was stopped does not signal again when it goes on.
+func TestSignalOnceStopped(t *testing.T) {
+	c, err := startCounted(3)
+	require.NoError(t, err)
+	_, resume := stopGuard(t)
+	reached, err := c.tree.Signal(syscall.SIGTERM)
+	assert.NoError(t, err)
+	assert.Equal(t, 4, reached)
+	resume()
+	gone(t, start(t, "true")) // now the guard has read what it was told while it was stopped
+	assert.EqualValues(t, 4, c.came(4))
+	require.NoError(t, c.end())
+}
+
+// TestSignalLate checks that processes which the guard has ended count as reached, even if it answers late.
+func TestSignalLate(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reached, err := proctree.SignalLate(sig, 5*time.Second)
+				require.NoError(t, err)
+				assert.Equal(t, 1, reached)
+			})
+		})
+	}
+}
+
+// TestSignalMissed checks that Signal says how many processes it could not reach.
+func TestSignalMissed(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	t.Parallel()
+	runRole(t, self, "missed")
+}
+
+// missOne is a host that may start a process of another user but may not signal it.
+func missOne() error {
+	const dropFromBounds, mayKill = 24, 5 // PR_CAPBSET_DROP, CAP_KILL
+	in, hold, err := os.Pipe()
+	if err := cmp.Or(err, escape.ChangeThread(syscall.SYS_PRCTL, dropFromBounds, mayKill, 0)); err != nil {
+		return err
+	}
+	tree, err := proctree.Start(proctree.Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "read x"}, Dir: "/", Files: []*os.File{in},
+		Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}})
+	if err != nil {
+		return err
+	}
+	reached, err := tree.Signal(syscall.SIGTERM)
+	var missed *proctree.MissedError
+	if !errors.As(err, &missed) || missed.Processes != 1 || reached != 0 {
+		return fmt.Errorf("%d reached: %w", reached, err)
+	}
+	err = tree.Kill()
+	for until := time.Now().Add(late); err == nil && len(survivors(tree)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			err = errors.New("no survivors")
+		}
+	}
+	return errors.Join(err, hold.Close(), waitFor(tree.Gone())) // the end of its input ends it
 }
