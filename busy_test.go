@@ -39,7 +39,7 @@ func inBusyBubble(
 			if cfg.Budget.Idle == 0 {
 				cfg.Budget.Idle = minute
 			}
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) { test(t, wd, h) })
+			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) { test(t, wd, h) })
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestBusyMisbehaves(t *testing.T) {
 func TestBusyOnce(t *testing.T) {
 	for range 50 {
 		h := &host{answer: no}
-		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute}, Busy: h.busy}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute}, Busy: h.busy}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			for range 8 {
 				go func() {
 					time.Sleep(minute + 1)
@@ -170,10 +170,9 @@ func TestBusyTogether(t *testing.T) {
 			}
 		})
 		for _, name := range []string{"a", "b"} {
-			_, err := all[0].Layer(name, watchdog.Budget{
+			openLayer(t, all[0], name, watchdog.Budget{
 				Idle: minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
 			})
-			require.NoError(t, err)
 		}
 		watchdog.StopTimer(all[0])
 		ringAt(minute+1, all)

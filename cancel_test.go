@@ -163,8 +163,7 @@ func TestCancelFirstCause(t *testing.T) {
 			inFixture(t, func(b *fixture) {
 				parent, endParent := context.WithCancel(context.Background())
 				defer endParent()
-				wd, err := watchdog.New(parent, b.run, b.cfg)
-				require.NoError(t, err)
+				wd := b.under(parent)
 				require.NoError(t, end(wd, endParent))
 				stop, err := wd.Cancel(noOutput)
 				require.ErrorIs(t, err, watchdog.ErrEnded)
@@ -228,13 +227,8 @@ func runRace(t *testing.T, seed uint64, causes ...func(*race)) {
 	parent, endParent := context.WithCancelCause(context.Background())
 	defer endParent(nil)
 	r := &race{store: &flakyStore{}, endParent: endParent}
-	var err error
-	r.wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}, Logger: quiet,
-	})
-	require.NoError(t, err)
-	r.hold, err = r.wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: time.Minute})
-	require.NoError(t, err)
+	r.wd = guardUnder(parent, t, watchdog.Config{Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}})
+	r.hold = openHold(t, r.wd, "tool", watchdog.HoldLimit{Cap: time.Minute})
 	var all sync.WaitGroup
 	for _, cause := range causes {
 		wait := time.Minute + time.Duration(rng.IntN(3))
@@ -282,11 +276,7 @@ func TestOneCancel(t *testing.T) {
 		store := &flakyStore{}
 		var all []*watchdog.Watchdog
 		for i := range 64 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := guard(t, watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)}})
 			all = append(all, wd)
 		}
 		time.Sleep(2 * time.Minute)

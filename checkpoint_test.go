@@ -109,8 +109,7 @@ func TestCheckpointBesides(t *testing.T) {
 		waits(b, &store.Memory, 1)
 		beside := waits(b, &store.Memory, 1)
 		store.leave(true)
-		h, err := cut.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
-		require.NoError(t, err)
+		h := openHold(t, cut, "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
 		b.pass(20 * time.Minute)
 		h.Close()
 		for range 200 {

@@ -198,8 +198,7 @@ func TestDoMethod(t *testing.T) {
 	})
 	runDo(t, "a layer is complete when its loop returns nil, and the run goes on", func(g *doing) {
 		require.NoError(g, g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-			layer, err := wd.Layer("plan", watchdog.Budget{})
-			require.NoError(g, err)
+			layer := openLayer(g, wd, "plan", watchdog.Budget{})
 			require.NoError(g, layer.Do(returning(nil)))
 			require.ErrorIs(g, context.Cause(layer.Context()), watchdog.ErrComplete)
 			return wd.Context().Err()

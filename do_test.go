@@ -203,9 +203,7 @@ func TestDoStopped(t *testing.T) {
 	})
 	runDo(t, "not, when it is only a layer that is stopped", func(g *doing) {
 		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-			layer, err := wd.Layer("test", watchdog.Budget{Idle: time.Minute})
-			require.NoError(g, err)
-			defer layer.Close()
+			layer := openLayer(g, wd, "test", watchdog.Budget{Idle: time.Minute})
 			<-layer.Context().Done()
 			return context.Cause(layer.Context())
 		})

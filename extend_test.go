@@ -224,8 +224,7 @@ func TestExtendedElsewhere(t *testing.T) {
 				most, more = watchdog.Amount{ToolCalls: 1, Tool: "rm"}, watchdog.Spend{Tools: map[string]int64{"rm": 9}}
 			}
 			wd, operator := f.attach(), f.attach()
-			layer, err := wd.Layer("in", watchdog.Budget{})
-			require.NoError(f.t, err)
+			layer := openLayer(f.t, wd, "in", watchdog.Budget{})
 			admit(f.t, layer, most)
 			require.NoError(f.t, operator.ExtendSpend(more))
 			for range 9 {
@@ -251,12 +250,8 @@ func TestExtendedElsewhere(t *testing.T) {
 		}
 		cfg.SpendStore = &slowSpend{}
 		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		wd, err := watchdog.New(context.Background(), run, cfg)
-		require.NoError(t, err)
-		defer wd.Close()
-		operator, err := watchdog.New(context.Background(), run, cfg)
-		require.NoError(t, err)
-		defer operator.Close()
+		wd := attachTo(context.Background(), t, run, cfg)
+		operator := attachTo(context.Background(), t, run, cfg)
 		require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 54}))
 		require.Zero(t, refusedTogether(wd, 64, requests(1)))
 		requireRunning(t, wd)

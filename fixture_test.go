@@ -75,13 +75,55 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// attach makes a watchdog that the test's end closes.
+// guard guards a run that begins now, until the end of the test.
+func guard(t testing.TB, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	return guardUnder(context.Background(), t, cfg)
+}
+
+// guardUnder is guard under a parent.
+func guardUnder(parent context.Context, t testing.TB, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	return attachTo(parent, t, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+}
+
+// attachTo attaches to a run until the end of the test, with a quiet log if the config has none.
+func attachTo(parent context.Context, t testing.TB, run watchdog.Run, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	wd, err := watchdog.New(parent, run, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// openLayer makes a layer, which ends with its run.
+func openLayer(t testing.TB, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
+	t.Helper()
+	layer, err := wd.Layer(name, budget)
+	require.NoError(t, err)
+	return layer
+}
+
+// openHold opens a hold that only its close or its run's end closes.
+func openHold(t testing.TB, wd *watchdog.Watchdog, key string, limit watchdog.HoldLimit) *watchdog.Hold {
+	t.Helper()
+	h, err := wd.Hold(context.Background(), key, limit)
+	require.NoError(t, err)
+	return h
+}
+
 func (b *fixture) attach() *watchdog.Watchdog {
 	b.t.Helper()
-	wd, err := watchdog.New(context.Background(), b.run, b.cfg)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { wd.Close() })
-	return wd
+	return b.under(context.Background())
+}
+
+// under attaches under a parent.
+func (b *fixture) under(parent context.Context) *watchdog.Watchdog {
+	b.t.Helper()
+	return attachTo(parent, b.t, b.run, b.cfg)
 }
 
 func (b *fixture) resume() *watchdog.Watchdog {

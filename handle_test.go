@@ -16,12 +16,8 @@ import (
 // TestHandle says whose handle a context carries, and for whom a sign of life in it is.
 func TestHandle(t *testing.T) {
 	type key struct{}
-	run, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
-	require.NoError(t, err)
-	defer run.Close()
-	layer, err := run.Layer("step", watchdog.Budget{})
-	require.NoError(t, err)
-	defer layer.Close()
+	run := guard(t, watchdog.Config{})
+	layer := openLayer(t, run, "step", watchdog.Budget{})
 	ofRun, ofLayer := handle.Of(run.Context()), handle.Of(layer.Context())
 	try := func(ctx context.Context, wd *watchdog.Watchdog, look func(context.Context)) {
 		require.NoError(t, wd.Try(ctx, func(ctx context.Context) error { look(ctx); return nil }))
@@ -37,15 +33,11 @@ func TestHandle(t *testing.T) {
 		}
 	})
 	t.Run("the session of both is the run, whatever run is around it", func(t *testing.T) {
-		deeper, err := layer.Layer("tool", watchdog.Budget{})
-		require.NoError(t, err)
-		defer deeper.Close()
+		deeper := openLayer(t, layer, "tool", watchdog.Budget{})
 		for _, wd := range []*watchdog.Watchdog{run, layer, deeper} {
 			require.Same(t, run, watchdog.FromContext(handle.Of(wd.Context()).Session()))
 		}
-		inside, err := watchdog.New(layer.Context(), watchdog.Run{}, watchdog.Config{})
-		require.NoError(t, err)
-		defer inside.Close()
+		inside := attachTo(layer.Context(), t, watchdog.Run{}, watchdog.Config{})
 		require.Same(t, inside, watchdog.FromContext(handle.Of(inside.Context()).Session()))
 	})
 	t.Run("the work of a Try that of the run that tries", func(t *testing.T) {
@@ -94,9 +86,7 @@ func TestFresh(t *testing.T) {
 		require.Nil(t, fresh.Stop())
 		require.Equal(t, time.Now().UTC(), fresh.StartedAt(), "it begins now")
 
-		inside, err := watchdog.New(fresh.Context(), old, cfg)
-		require.NoError(t, err)
-		defer inside.Close()
+		inside := attachTo(fresh.Context(), t, old, cfg)
 		require.ErrorIs(t, inside.Stop(), watchdog.WallClockExceeded)
 	})
 }

@@ -48,7 +48,7 @@ func TestDuring(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute}}
 	t.Run("a hold does not outlive its scope, left by a return or a panic", func(t *testing.T) {
 		errTool := errors.New("tool failed")
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			work := func(context.Context) error { after(time.Hour); return errTool }
 			require.ErrorIs(t, wd.During(wd.Context(), "tool", watchdog.HoldLimit{}, work), errTool)
 			require.Panics(t, func() {
@@ -68,28 +68,11 @@ func TestDuring(t *testing.T) {
 
 var noCap = watchdog.HoldLimit{Cap: watchdog.NoLimit}
 
-// openHold opens a hold that only its close or its run's end closes.
-func openHold(t *testing.T, wd *watchdog.Watchdog, key string) *watchdog.Hold {
-	t.Helper()
-	h, err := wd.Hold(context.Background(), key, noCap)
-	require.NoError(t, err)
-	return h
-}
-
-// openLayer makes a layer, which ends with its run.
-func openLayer(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	layer, err := wd.Layer(name, budget)
-	require.NoError(t, err)
-	return layer
-}
-
-// TestHoldEndsWithLayer has a layer closed while a hold is opened in it.
 // TestHoldEndsWithLayer has a layer closed while a hold is opened in it.
 func TestHoldEndsWithLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 20 * minute}}
 	for range 200 {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			step := openLayer(t, wd, "build", watchdog.Budget{})
 			go step.Close()
 			_, _ = step.Hold(wd.Context(), "tool", noCap)
@@ -102,8 +85,7 @@ func TestHoldEndsWithLayer(t *testing.T) {
 // openIdle opens a hold that limits the silence.
 func openIdle(t *testing.T, wd *watchdog.Watchdog, key string, idle time.Duration) *watchdog.Hold {
 	t.Helper()
-	h, err := wd.Hold(context.Background(), key, watchdog.HoldLimit{Cap: watchdog.NoLimit, Idle: idle})
-	require.NoError(t, err)
+	h := openHold(t, wd, key, watchdog.HoldLimit{Cap: watchdog.NoLimit, Idle: idle})
 	return h
 }
 
@@ -130,8 +112,7 @@ func TestHoldIdle(t *testing.T) {
 	}
 	for where, cfg := range limits {
 		runBubble(t, "a sub-agent that streams lives until the cap "+where, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "agent", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: minute})
-			require.NoError(t, err)
+			openHold(t, wd, "agent", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: minute})
 			every := 50 * time.Second
 			if cfg.OnSignal == nil && cfg.Budget.Idle == 0 {
 				every = 20 * time.Millisecond
@@ -171,11 +152,7 @@ func TestHoldIdle(t *testing.T) {
 
 // TestHoldIdleRace opens holds that limit the silence while others signal: signals count from the first of them on.
 func TestHoldIdleRace(t *testing.T) {
-	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Logger: quiet,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
+	wd := guard(t, watchdog.Config{Store: &watchdog.Memory{}})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -204,7 +181,7 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 			store := &hookedStore{EventStore: b.store}
 			b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget.Idle = store, pollOnly, 10*minute
 			wd := b.attach()
-			hold := openHold(b.t, wd, "tool")
+			hold := openHold(b.t, wd, "tool", noCap)
 			require.NoError(b.t, operator.Extend(time.Hour))
 			closed := false
 			b.pass(4 * time.Hour)
@@ -242,8 +219,7 @@ func TestHoldLetsGoOfContext(t *testing.T) {
 	t.Run("so that nothing of a run that has ended is kept while the context lasts", func(t *testing.T) {
 		ctx := t.Context()
 		run := func() weak.Pointer[watchdog.Watchdog] {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-				watchdog.Config{Store: &watchdog.Memory{}, Logger: quiet})
+			wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet})
 			require.NoError(t, err)
 			_, err = wd.Hold(ctx, "tool", noCap)
 			require.NoError(t, err)

@@ -74,7 +74,7 @@ func TestHostThatBlocks(t *testing.T) {
 						told.Add(1)
 					}
 				}}
-				inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 					end(wd)
 					require.EqualValues(t, 1, told.Load(), name)
 				})
@@ -171,10 +171,9 @@ func TestLogOfCaller(t *testing.T) {
 		})
 	}
 	t.Run("that panics, where nothing is guarded", func(t *testing.T) {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		wd := guard(t, watchdog.Config{
 			Store: &flakyStore{}, Disabled: true, Logger: slog.New(panickingHandler{slog.DiscardHandler}),
 		})
-		require.NoError(t, err)
 		require.NoError(t, wd.Close())
 	})
 }
@@ -187,9 +186,7 @@ func TestPanicValue(t *testing.T) {
 		var log bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := guard(t, cfg)
 			test(wd)
 			synctest.Wait()
 		})

@@ -125,19 +125,10 @@ func TestNoStore(t *testing.T) {
 		}
 	})
 	runSynced(t, "what its stop says can be done, and so of a layer of a run that has a store", func(t *testing.T) {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1"}, watchdog.Config{Logger: quiet})
-		require.NoError(t, err)
-		defer wd.Close()
-		stored, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
-			watchdog.Config{Logger: quiet, Store: &watchdog.Memory{}})
-		require.NoError(t, err)
-		defer stored.Close()
-		inner, err := stored.Layer("step", watchdog.Budget{WallClock: time.Hour})
-		require.NoError(t, err)
-		defer inner.Close()
-		layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
-		require.NoError(t, err)
-		defer layer.Close()
+		wd := attachTo(context.Background(), t, watchdog.Run{ID: "s-1"}, watchdog.Config{})
+		stored := attachTo(context.Background(), t, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+		inner := openLayer(t, stored, "step", watchdog.Budget{WallClock: time.Hour})
+		layer := openLayer(t, wd, "step", watchdog.Budget{WallClock: time.Hour})
 		const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"
 		time.Sleep(time.Hour + 1)
 		require.EqualError(t, layer.Stop(),
@@ -169,10 +160,7 @@ func TestNoStore(t *testing.T) {
 				require.ErrorIs(t, err, watchdog.TurnsExceeded)
 			}},
 		} {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-				Logger: quiet, Budget: watchdog.Budget{Spend: watchdog.Spend{Turns: 1}},
-			})
-			require.NoError(t, err)
+			wd := guard(t, watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Turns: 1}}})
 			c.end(wd)
 			<-wd.Context().Done()
 			require.True(t, strings.HasSuffix(wd.Stop().Error(), c.then), "%v", wd.Stop())

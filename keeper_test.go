@@ -112,9 +112,7 @@ func TestKeeper(t *testing.T) {
 	})
 	runKept(t, "nor where it is a layer, whose signs are the run's", func(b *fixture, k *fakeKeeper) {
 		wd := b.attach()
-		layer, err := wd.Layer("step", watchdog.Budget{})
-		require.NoError(b.t, err)
-		defer layer.Close()
+		layer := openLayer(b.t, wd, "step", watchdog.Budget{})
 		require.Len(b.t, k.kept, 1)
 		require.Zero(b.t, layer.Attempt())
 		b.pass(minute)
@@ -214,7 +212,7 @@ func TestSinceActivity(t *testing.T) {
 	})
 	t.Run("counts them on the machine's clock, where they take no lock", func(t *testing.T) {
 		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}},
-			func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
+			func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
 	})
 	runKept(t, "begins with the attach, and not with the window", func(b *fixture, _ *fakeKeeper) {
 		b.pass(time.Hour)
@@ -242,8 +240,7 @@ func requireSilences(t *testing.T, wd *watchdog.Watchdog, pass func(time.Duratio
 	wd.Progress()
 	pass(2 * minute)
 	require.Equal(t, 2*minute, wd.SinceActivity())
-	hold, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: time.Hour})
-	require.NoError(t, err)
+	hold := openHold(t, wd, "build", watchdog.HoldLimit{Cap: time.Hour})
 	pass(3 * minute)
 	require.Zero(t, wd.SinceActivity())
 	hold.Close()
@@ -269,8 +266,7 @@ func TestKeeperEnded(t *testing.T) {
 	runKept(t, "also if the host's context has ended", func(b *fixture, k *fakeKeeper) {
 		k.end = func(ctx context.Context) { require.NoError(b.t, ctx.Err()) }
 		ctx, end := context.WithCancel(context.Background())
-		wd, err := watchdog.New(ctx, b.run, b.cfg)
-		require.NoError(b.t, err)
+		wd := b.under(ctx)
 		end()
 		require.NoError(b.t, wd.Close())
 		require.Len(b.t, k.ended, 1)
@@ -301,11 +297,7 @@ func TestKeeperEnded(t *testing.T) {
 // TestKeeperStopped protects a run whose cancel comes between the reading of its events and the attempt's row.
 func TestKeeperStopped(t *testing.T) {
 	cancelOf := func(b *fixture) watchdog.Event {
-		other, err := watchdog.New(b.t.Context(), b.run, watchdog.Config{
-			Store: &watchdog.Memory{}, Clock: b.clock, Logger: quiet,
-		})
-		require.NoError(b.t, err)
-		defer other.Close()
+		other := attachTo(context.Background(), b.t, b.run, watchdog.Config{Store: &watchdog.Memory{}, Clock: b.clock})
 		stop := b.cancelled(other, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout})
 		return watchdog.Event{
 			ID: stop.EventID(), AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventCancel,
@@ -318,9 +310,7 @@ func TestKeeperStopped(t *testing.T) {
 		event := cancelOf(b)
 		k.attempt.Stopped = true
 		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { return b.cfg.Store.Append(ctx, event) }
-		wd, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-		require.NoError(b.t, err)
-		defer wd.Close()
+		wd := b.attach()
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
 	})
 	runKept(t, "a run whose row only looks so goes on", func(b *fixture, k *fakeKeeper) {

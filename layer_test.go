@@ -16,14 +16,8 @@ import (
 
 func TestLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * minute, Idle: 20 * minute}}
-	layer := func(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
-		t.Helper()
-		l, err := wd.Layer(name, budget)
-		require.NoError(t, err)
-		return l
-	}
 	runBubble(t, "a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", session, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+		step := openLayer(t, wd, "build", watchdog.Budget{WallClock: minute})
 		defer step.Close()
 		after(minute + 1)
 		stop := requireStop(t, step, watchdog.WallClockExceeded)
@@ -36,9 +30,9 @@ func TestLayer(t *testing.T) {
 		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
 	})
 	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{})
+		step := openLayer(t, wd, "build", watchdog.Budget{})
 		defer step.Close()
-		tool := layer(t, step, "grep", watchdog.Budget{Idle: minute})
+		tool := openLayer(t, step, "grep", watchdog.Budget{Idle: minute})
 		defer tool.Close()
 		after(minute + 1)
 		require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
@@ -53,7 +47,7 @@ func TestLayer(t *testing.T) {
 		require.False(t, fired)
 	})
 	runBubble(t, "its signals and its holds are the run's too, and reach it through the context", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{})
+		step := openLayer(t, wd, "build", watchdog.Budget{})
 		defer step.Close()
 		type key struct{}
 		ctx := context.WithValue(step.Context(), key{}, 1)
@@ -71,16 +65,14 @@ func TestLayer(t *testing.T) {
 	})
 	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
 		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
-		inBubble(t, day, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			require.Equal(t, 19*time.Hour, layer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
+		inBubble(t, day, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, 19*time.Hour, openLayer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
 		})
 	})
 	runBubble(t, "near the run's end it says that the run has ended", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
-		defer hold.Close()
+		openHold(t, wd, "approval", noCap)
 		after(54 * minute)
-		_, err = wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
+		_, err := wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
 		require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
 		require.NotErrorIs(t, err, context.Canceled, "it runs")
 		_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
@@ -100,20 +92,18 @@ func TestLayer(t *testing.T) {
 		require.ErrorIs(b.t, err, watchdog.WallClockExceeded)
 		parent, end := context.WithCancelCause(context.Background())
 		b.run.ID = "s-2"
-		wd, err = watchdog.New(parent, b.run, watchdog.Config{
-			Store: b.store, Clock: b.clock, Logger: quiet, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+		wd = attachTo(parent, b.t, b.run, watchdog.Config{
+			Store: b.store, Clock: b.clock, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
 		})
-		require.NoError(b.t, err)
-		defer wd.Close()
 		end(errHostGone)
 		_, err = wd.Layer("build", watchdog.Budget{})
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, err, errHostGone)
 	})
 	runBubble(t, "an extension gives it no more than the run has left", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
+		step := openLayer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
 		defer step.Close()
-		tool := layer(t, step, "grep", watchdog.Budget{WallClock: minute})
+		tool := openLayer(t, step, "grep", watchdog.Budget{WallClock: minute})
 		defer tool.Close()
 		require.NoError(t, tool.Extend(minute))
 		require.Equal(t, 2*minute, tool.Remaining())
@@ -151,8 +141,7 @@ func TestLayersAreInside(t *testing.T) {
 		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
 		wd := b.attach()
 		b.pass(5 * time.Minute)
-		step, err := wd.Layer("step", watchdog.Budget{Idle: time.Minute})
-		require.NoError(b.t, err)
+		step := openLayer(b.t, wd, "step", watchdog.Budget{Idle: time.Minute})
 		step.Activity()
 		b.pass(time.Minute + 1)
 		require.NotNil(b.t, step.Stop())
@@ -248,8 +237,7 @@ func TestTry(t *testing.T) {
 	t.Run("a store that is away is not asked for each work", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := wd.Hold(b.t.Context(), "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
-			require.NoError(b.t, err)
+			openHold(b.t, wd, "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
 			synctest.Wait()
 			asked := b.store.appends
 			require.Positive(b.t, asked)

@@ -27,7 +27,7 @@ func TestSignalsNeverWait(t *testing.T) {
 		for what, signal := range signals {
 			t.Run(what+" as the first sign, of a run that is late, while the store hangs, "+name, func(t *testing.T) {
 				cfg := watchdog.Config{Budget: budget, PollOnly: pollOnly, Kinds: watchdog.Kinds{Activity: []string{"token"}}}
-				inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+				inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 					hang := make(chan struct{})
 					store.set(func(s *flakyStore) { s.hang = hang })
 					after(time.Minute + 1) // with a timer the stop is being recorded now
@@ -45,7 +45,7 @@ func TestSignalsNeverWait(t *testing.T) {
 	}
 	t.Run("the first sign without a timer has the next poll look", func(t *testing.T) {
 		budget := watchdog.Budget{Idle: 10 * time.Millisecond, FromFirstSign: true}
-		inBubble(t, watchdog.Config{Budget: budget, PollOnly: true}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, watchdog.Config{Budget: budget, PollOnly: true}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			requireRunning(t, wd) // and may be quiet for a second
 			wd.Activity()
 			after(11 * time.Millisecond)
@@ -75,11 +75,10 @@ func TestOnSignal(t *testing.T) {
 			}
 			inside--
 		}}
-		inBubble(t, cfg, func(run *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, cfg, func(t *testing.T, run *watchdog.Watchdog, _ *flakyStore) {
 			wd = run
 			wd.Progress()
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(t, err)
+			openHold(t, wd, "tool", watchdog.HoldLimit{})
 			synctest.Wait()
 		})
 		require.Equal(t, []string{
@@ -93,7 +92,7 @@ func TestOnSignal(t *testing.T) {
 				<-block
 			}
 		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			block = make(chan struct{})
 			go wd.Progress()
 			synctest.Wait()
@@ -122,7 +121,9 @@ func TestBoundOfTheWhole(t *testing.T) {
 	}
 	// late guards a run that began an hour less a minute ago, so that one look finds all the warnings, or that found
 	// nothing yet.
-	late := func(t *testing.T, pollOnly bool, age time.Duration, test func(wd *watchdog.Watchdog, store *flakyStore)) {
+	late := func(t *testing.T, pollOnly bool, age time.Duration,
+		test func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore),
+	) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			store := &flakyStore{hang: make(chan struct{})}
@@ -130,7 +131,7 @@ func TestBoundOfTheWhole(t *testing.T) {
 				Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: pollOnly, Budget: nine,
 			})
 			require.NoError(t, err)
-			test(wd, store)
+			test(t, wd, store)
 			store.set(func(s *flakyStore) { s.hang = nil })
 			require.NoError(t, wd.Close())
 			if age > 0 {
@@ -141,7 +142,7 @@ func TestBoundOfTheWhole(t *testing.T) {
 	for _, pollOnly := range []bool{false, true} {
 		name := fmt.Sprintf(", poll-only %v", pollOnly)
 		t.Run("Close waits at most twice the record timeout"+name, func(t *testing.T) {
-			late(t, pollOnly, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			late(t, pollOnly, 59*minute, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
 			})
 		})
@@ -150,7 +151,7 @@ func TestBoundOfTheWhole(t *testing.T) {
 			"Fired": func(wd *watchdog.Watchdog) { wd.Fired() },
 		} {
 			t.Run(call+" that finds warnings, a directive and a stop ends the run as late, with more pending"+name, func(t *testing.T) {
-				late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				late(t, pollOnly, 0, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 					limit := time.Now().Add(time.Hour)
 					time.Sleep(30 * minute)
 					require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
@@ -163,7 +164,7 @@ func TestBoundOfTheWhole(t *testing.T) {
 	}
 	t.Run("Close waits no longer for others that try again at the moment at which it would", func(t *testing.T) {
 		for range 50 {
-			late(t, false, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			late(t, false, 0, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 				for range 20 {
 					go func() {
 						time.Sleep(time.Hour + 1 + timeout)
@@ -177,7 +178,7 @@ func TestBoundOfTheWhole(t *testing.T) {
 		}
 	})
 	t.Run("with a timer a run ends at most the record timeout after its limit", func(t *testing.T) {
-		late(t, false, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		late(t, false, 59*minute, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			after(minute + timeout)
 			require.NoError(t, context.Cause(wd.Context()), "at its limit")
 			after(1)

@@ -67,7 +67,7 @@ func TestCallbacksOfOneLook(t *testing.T) {
 			var wd *watchdog.Watchdog
 			var warnings, signals int
 			store, cfg := &flakyStore{}, asked
-			cfg.Store, cfg.Logger, cfg.PollOnly = store, quiet, true
+			cfg.Store, cfg.PollOnly = store, true
 			cfg.Budget.WallClock, cfg.Budget.WarnAt = 90*time.Second, []float64{0.5}
 			cfg.OnWarning = func(watchdog.Warning) { warnings++; call(wd) }
 			cfg.OnSignal = func(s watchdog.Signal) {
@@ -76,8 +76,7 @@ func TestCallbacksOfOneLook(t *testing.T) {
 					call(wd)
 				}
 			}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
+			wd = guard(t, cfg)
 			var told reader
 			wd.Subscribe(func(d watchdog.Directive) { told.tell(d); call(wd) })
 			after(80 * time.Second)
@@ -109,7 +108,7 @@ func TestCancelIsLast(t *testing.T) {
 				for range 200 {
 					cfg := asked
 					cfg.PollOnly, cfg.RecordTimeout = pollOnly, 10*minute
-					inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+					inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 						store.set(set)
 						var readers [3]reader
 						for i := range readers {

@@ -24,8 +24,7 @@ func (e manyErrors) Error() string { return errors.Join(e...).Error() }
 func TestParent(t *testing.T) {
 	runFixture(t, "a run whose parent ended first has not fired, whatever comes later", func(b *fixture) {
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
+		wd := b.under(parent)
 		ctx := wd.Context()
 		end(errHostGone)
 		require.ErrorIs(b.t, ctx.Err(), context.Canceled)
@@ -45,16 +44,13 @@ func TestParent(t *testing.T) {
 				return context.WithValue(wd.Context(), key{}, 1)
 			},
 			"a layer's": func(wd *watchdog.Watchdog) context.Context {
-				step, err := wd.Layer("build", watchdog.Budget{})
-				require.NoError(t, err)
+				step := openLayer(t, wd, "build", watchdog.Budget{})
 				return step.Context()
 			},
 		} {
 			for range 100 { // outside of a bubble, where nobody waits for the goroutine that tells of the parent's end
 				parent, end := context.WithCancelCause(context.Background())
-				wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-					watchdog.Config{Store: &watchdog.Memory{}, Logger: quiet})
-				require.NoError(t, err)
+				wd := guardUnder(parent, t, watchdog.Config{Store: &watchdog.Memory{}})
 				ctx := contextOf(wd)
 				end(errHostGone)
 				require.ErrorIs(t, context.Cause(ctx), errHostGone, name)
@@ -64,9 +60,7 @@ func TestParent(t *testing.T) {
 	})
 	runFixture(t, "its cause may be of a type that cannot be compared", func(b *fixture) {
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
-		defer wd.Close()
+		wd := b.under(parent)
 		end(manyErrors{errHostGone})
 		require.Equal(b.t, context.Canceled, wd.Context().Err())
 		var many manyErrors
@@ -76,10 +70,7 @@ func TestParent(t *testing.T) {
 		type key struct{}
 		parent, stop := context.WithTimeout(context.WithValue(context.Background(), key{}, "v"), time.Minute)
 		defer stop()
-		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-			watchdog.Config{Store: &watchdog.Memory{}})
-		require.NoError(t, err)
-		defer wd.Close()
+		wd := guardUnder(parent, t, watchdog.Config{Store: &watchdog.Memory{}})
 		require.Equal(t, "v", wd.Context().Value(key{}))
 		want, _ := parent.Deadline()
 		got, _ := wd.Context().Deadline()
@@ -90,8 +81,7 @@ func TestParent(t *testing.T) {
 	runFixture(t, "its end is recorded as an interrupt where the host asks for it, without its text", func(b *fixture) {
 		b.cfg.RecordInterrupts = true
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
+		wd := b.under(parent)
 		end(errors.New("canary"))
 		synctest.Wait()
 		require.NoError(b.t, wd.Close())
@@ -176,8 +166,7 @@ func TestParentEndsWhileRecording(t *testing.T) {
 	inFixture(t, func(b *fixture) {
 		b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(t, err)
+		wd := b.under(parent)
 		done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
 		b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, errDiskFull })
 		go func() { tried <- wd.Complete() }()
@@ -222,13 +211,11 @@ func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {
 						close(stopped) // once
 					}
 				}
-				cfg := watchdog.Config{Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly}
+				cfg := watchdog.Config{Store: &flakyStore{}, PollOnly: pollOnly}
 				cfg.Keeper = keeperFunc(func(wd *watchdog.Watchdog) { run = wd })
 				var wd *watchdog.Watchdog
 				returns(t, func() {
-					var err error
-					wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-					require.NoError(t, err)
+					wd = guardUnder(parent, t, cfg)
 					attached.Store(true)
 				})
 				returns(t, func() { end(wd) })
@@ -256,15 +243,12 @@ func TestParentKeepsNothing(t *testing.T) {
 		var followed atomic.Int32
 		parent.asked = func() { followed.Add(1) }
 		parent.stopped = func() { followed.Add(-1) }
-		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &flakyStore{}, Logger: quiet,
-		})
-		require.NoError(t, err)
+		wd := guardUnder(parent, t, watchdog.Config{Store: &flakyStore{}})
 		require.EqualValues(t, 1, followed.Load())
 		require.NoError(t, wd.Close())
 		synctest.Wait()
 		require.Zero(t, followed.Load())
-		_, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		_, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 			Store: &flakyStore{failGet: errDiskFull}, Logger: quiet,
 		})
 		require.ErrorIs(t, err, errDiskFull)

@@ -28,8 +28,7 @@ func TestPausedWallClock(t *testing.T) {
 			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
 			wd := b.attach()
 			b.pass(30 * time.Minute)
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
+			h := openHold(b.t, wd, "approval", approval)
 			synctest.Wait()
 			test(b, wd, h)
 		})
@@ -55,8 +54,7 @@ func TestPausedWallClock(t *testing.T) {
 	runFixture(t, "in a run that is only observed not beyond its cap", func(b *fixture) {
 		b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
 		wd := b.attach()
-		_, err := wd.Hold(context.Background(), "approval", approval)
-		require.NoError(b.t, err)
+		openHold(b.t, wd, "approval", approval)
 		b.pass(3*time.Hour + 30*time.Minute)
 		require.Equal(b.t, 30*time.Minute, wd.Remaining())
 	})
@@ -140,8 +138,7 @@ func TestTripWithPauses(t *testing.T) {
 				}
 				wd := b.attach()
 				store.leave(true) // an approval of ten minutes of which it takes nothing, and then the hour used up
-				h, err := wd.Hold(context.Background(), "approval", approval)
-				require.NoError(b.t, err)
+				h := openHold(b.t, wd, "approval", approval)
 				b.pass(10 * time.Minute)
 				h.Close()
 				b.pass(time.Hour)
@@ -172,8 +169,7 @@ func TestReleaseWhileRecording(t *testing.T) {
 	inFixture(t, func(b *fixture) {
 		b.cfg.Budget = hourly
 		wd := b.attach()
-		h, err := wd.Hold(context.Background(), "approval", approval)
-		require.NoError(b.t, err)
+		h := openHold(b.t, wd, "approval", approval)
 		synctest.Wait()
 		hang := make(chan struct{})
 		b.store.set(func(s *flakyStore) { s.hang = hang })

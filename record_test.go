@@ -79,14 +79,13 @@ func TestPending(t *testing.T) {
 			store, cfg := &flakyStore{}, asked
 			hooked := &hookedStore{EventStore: store, append: refusing(watchdog.EventWait)}
 			cfg.Store, cfg.Logger, cfg.PollOnly = hooked, quiet, pollOnly
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
+			wd := guard(t, cfg)
 			for range 20 {
 				after(minute + 1)
 				wd.Fired()
 			}
 			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err = wd.Cancel(noOutput)
+			_, err := wd.Cancel(noOutput)
 			require.NoError(t, err)
 			synctest.Wait()
 			store.set(func(s *flakyStore) { s.fail = nil })
@@ -99,6 +98,7 @@ func TestPending(t *testing.T) {
 			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 			time.Sleep(time.Minute) // what Close left behind
+			hooked.append = nil
 		})
 	}
 }
@@ -158,8 +158,7 @@ func TestRetryRace(t *testing.T) {
 	store.leave(true)
 	for i, wd := range all {
 		wait.Go(func() {
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(t, err)
+			h := openHold(t, wd, "approval", approval)
 			h.Close()
 			switch i % 4 {
 			case 0:

@@ -31,14 +31,12 @@ func TestProgressIsRecordedSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &flakyStore{}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: store, Logger: quiet, PollOnly: pollOnly,
+			wd := guard(t, watchdog.Config{
+				Store: store, PollOnly: pollOnly,
 				Budget: watchdog.Budget{Idle: time.Second, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{
 					retry, retry, retry, retry, retry,
 				}}},
 			})
-			require.NoError(t, err)
-			defer wd.Close()
 			require.Eventually(t, func() bool { return len(askedOf(wd)) == 1 }, time.Minute, time.Millisecond)
 			if progressAt := time.Now(); pollOnly {
 				wd.Progress()
@@ -180,7 +178,7 @@ func TestObserveOnlyOnce(t *testing.T) {
 	} {
 		t.Run("a stretch "+name+" is reported once", func(t *testing.T) {
 			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget}
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 				for n := range 3 {
 					after(minute + 1)
 					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning), "by the timer")
@@ -198,9 +196,8 @@ func TestObserveOnlyOnce(t *testing.T) {
 	}
 	t.Run("a hold is reported once over its cap, and once for each silence", func(t *testing.T) {
 		cfg := watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: 10 * minute, Idle: minute})
-			require.NoError(t, err)
+		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+			openHold(t, wd, "tool", watchdog.HoldLimit{Cap: 10 * minute, Idle: minute})
 			after(time.Hour)
 			wd.Activity()
 			after(time.Hour)

@@ -17,15 +17,14 @@ import (
 )
 
 // inBubble guards a run on the bubble's own clock, which is that of a host.
-func inBubble(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog, store *flakyStore)) {
+func inBubble(
+	t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &flakyStore{}
-		cfg.Store, cfg.Logger = store, quiet
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-		require.NoError(t, err)
-		defer wd.Close()
-		test(wd, store)
+		cfg.Store = store
+		test(t, guard(t, cfg), store)
 	})
 }
 
@@ -35,7 +34,7 @@ func runBubble(
 ) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) { test(t, wd, store) })
+		inBubble(t, cfg, test)
 	})
 }
 
@@ -141,9 +140,8 @@ func TestNoProgress(t *testing.T) {
 // TestSafety protects that nothing resets, suspends or extends it.
 func TestSafety(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Safety: time.Hour}}
-	inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-		_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
+	inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		openHold(t, wd, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 		require.NoError(t, wd.Extend(10*time.Hour))
 		after(time.Hour)
 		wd.Progress()
@@ -156,7 +154,7 @@ func TestSafety(t *testing.T) {
 // TestNote protects that the last one stands in the stop, its error and its event.
 func TestNote(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute}}
-	inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+	inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 		wd.Note("plan")
 		wd.Note("tool: grep")
 		after(2 * minute)
@@ -168,7 +166,7 @@ func TestNote(t *testing.T) {
 }
 
 func TestSignalsConcurrent(t *testing.T) {
-	inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+	inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
@@ -218,7 +216,7 @@ func TestLongNote(t *testing.T) {
 	}
 	t.Run("costs the same however long it is", func(t *testing.T) {
 		long := strings.Repeat("\xff", 64<<20)
-		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			wd.Note(long)
@@ -260,19 +258,19 @@ func TestObserve(t *testing.T) {
 		requireStop(t, wd, watchdog.IdleExceeded)
 	})
 	t.Run("unknown kinds get what the host chose", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			require.Equal(t, watchdog.ClassIgnored, wd.Observe("other"))
 		})
 		chosen := cfg
 		chosen.Kinds.Unknown = watchdog.ClassMaterial
-		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, chosen, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			require.Equal(t, watchdog.ClassMaterial, wd.Observe("other"))
 		})
 	})
 	t.Run("the watchdog's own events are never a signal", func(t *testing.T) {
 		chosen := cfg
 		chosen.Kinds.Unknown = watchdog.ClassMaterial
-		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, chosen, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 			feed(wd, watchdog.EventWarning, 2*minute)
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})

@@ -23,16 +23,15 @@ func TestSpendClosed(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				parent := &askedParent{Context: ctx}
-				wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{
-					Logger: quiet, PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
+				wd := attachTo(parent, t, watchdog.Run{}, watchdog.Config{
+					PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
 					Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 640, WarnAt: []float64{}}},
 				})
-				require.NoError(t, err)
 				parent.asked = func() { // whether it has ended, after the run was asked
 					parent.asked = nil
 					require.NoError(t, wd.Close())
 				}
-				_, err = wd.Admit(context.Background(), "", requests(1))
+				_, err := wd.Admit(context.Background(), "", requests(1))
 				require.Nil(t, parent.asked)
 				require.ErrorIs(t, err, watchdog.ErrEnded)
 				for _, u := range wd.Usage() {
@@ -97,14 +96,10 @@ func TestClosedLayerIsForgotten(t *testing.T) {
 			cfg.Logger = quiet
 			cfg.Budget.Spend = watchdog.Spend{Requests: 20, WarnAt: []float64{}}
 			cfg.Budget.Ladders.Requests = many(watchdog.DirectiveWait, 1)
-			wd, err := watchdog.New(context.Background(), watchdog.Run{}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := guard(t, cfg)
 			open := func(key string) (watchdog.Charge, weak.Pointer[watchdog.Watchdog]) {
-				layer, err := wd.Layer("in", cfg.Budget)
-				require.NoError(t, err)
-				inner, err := layer.Layer("inner", cfg.Budget)
-				require.NoError(t, err)
+				layer := openLayer(t, wd, "in", cfg.Budget)
+				inner := openLayer(t, layer, "inner", cfg.Budget)
 				c, err := inner.Admit(context.Background(), key, requests(2))
 				require.NoError(t, err)
 				require.NoError(t, inner.Close())
@@ -149,8 +144,7 @@ func TestKeys(t *testing.T) {
 		require.Equal(f.t, first, admitAs(f.t, wd, "k"))
 		require.EqualValues(f.t, 3, admitted(wd))
 		for begun := range int64(3) {
-			layer, err := wd.Layer("in", limits)
-			require.NoError(f.t, err)
+			layer := openLayer(f.t, wd, "in", limits)
 			c := admitAs(f.t, layer, "k")
 			require.Equal(f.t, c, admitAs(f.t, layer, "k"))
 			require.EqualValues(f.t, 3, admitted(layer), "the layer's own")

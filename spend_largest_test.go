@@ -32,13 +32,8 @@ func TestSpendLargest(t *testing.T) {
 		}
 	}
 	t.Run("without a store", func(t *testing.T) {
-		wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{
-			Logger: quiet, ObserveOnly: true, Budget: watchdog.Budget{Spend: limits},
-		})
-		require.NoError(t, err)
-		defer wd.Close()
-		layer, err := wd.Layer("in", watchdog.Budget{Spend: limits})
-		require.NoError(t, err)
+		wd := guard(t, watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{Spend: limits}})
+		layer := openLayer(t, wd, "in", watchdog.Budget{Spend: limits})
 		for range 3 {
 			first, second := admit(t, layer, largest), admit(t, wd, largest)
 			require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
@@ -128,9 +123,7 @@ func TestSettleOfTool(t *testing.T) {
 			if store != nil {
 				cfg.Scopes = scopes
 			}
-			wd, err := watchdog.New(context.Background(), watchdog.Run{}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := guard(t, cfg)
 			c := admit(t, wd, watchdog.Amount{ToolCalls: 5, Tool: "rm"})
 			require.NoError(t, c.Settle(watchdog.Amount{ToolCalls: 3}))
 			for _, u := range wd.Usage() {
@@ -159,9 +152,7 @@ func TestAdmitAllocates(t *testing.T) {
 		"in memory":  {Budget: limits, Logger: quiet},
 		"on a store": {Budget: limits, Logger: quiet, SpendStore: &watchdog.Memory{}, Scopes: teamOf(1 << 60)},
 	} {
-		session, err := watchdog.New(ctx, watchdog.Run{}, cfg)
-		require.NoError(t, err)
-		t.Cleanup(func() { session.Close() })
+		session := attachTo(ctx, t, watchdog.Run{}, cfg)
 		wd := session
 		for layers := range 3 {
 			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
@@ -175,8 +166,7 @@ func TestAdmitAllocates(t *testing.T) {
 					}
 				}))
 			})
-			wd, err = wd.Layer("l", limits)
-			require.NoError(t, err)
+			wd = openLayer(t, wd, "l", limits)
 		}
 	}
 }

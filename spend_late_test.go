@@ -76,8 +76,7 @@ func TestSettleLate(t *testing.T) {
 		scopes, memory := teamOf(1000), &watchdog.Memory{}
 		scopes[0].Spend.Tools = map[string]int64{"rm": 100}
 		wd := attach("s-1", watchdog.Config{Scopes: scopes, SpendStore: memory, ObserveOnly: true})
-		layer, err := wd.Layer("in", watchdog.Budget{})
-		require.NoError(t, err)
+		layer := openLayer(t, wd, "in", watchdog.Budget{})
 		c := admit(t, layer, watchdog.Amount{Requests: 1, ToolCalls: 1, Tool: "rm"})
 		require.NoError(t, wd.Close())
 		require.NoError(t, c.Settle(watchdog.Amount{Requests: 900, ToolCalls: 90, Tool: "rm"}))
@@ -193,10 +192,9 @@ func TestSettleLateWindow(t *testing.T) {
 func TestCloseOwing(t *testing.T) {
 	runSpend(t, "the log tells nothing else", func(t *testing.T, store *hangingSpend, _ attachRun) {
 		var log bytes.Buffer
-		wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{
+		wd := guard(t, watchdog.Config{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)), SpendStore: store, Scopes: teamOf(1000), PollOnly: true,
 		})
-		require.NoError(t, err)
 		c := admit(t, wd, requests(100))
 		store.set(func(s *hangingSpend) { s.fail = errDiskFull })
 		require.NoError(t, c.Settle(requests(600)))
@@ -205,17 +203,16 @@ func TestCloseOwing(t *testing.T) {
 	})
 	runSynced(t, "beside an event that is not recorded either", func(t *testing.T) {
 		events, store := &flakyStore{}, &hangingSpend{}
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Logger: quiet, Store: events, SpendStore: store, Scopes: teamOf(1000),
+		wd := guard(t, watchdog.Config{
+			Store: events, SpendStore: store, Scopes: teamOf(1000),
 			Budget: watchdog.Budget{WallClock: time.Minute},
 		})
-		require.NoError(t, err)
 		c := admit(t, wd, requests(100))
 		store.set(func(s *hangingSpend) { s.fail = errSpendStore })
 		events.set(func(s *flakyStore) { s.fail = errDiskFull })
 		require.NoError(t, c.Settle(requests(600)))
 		time.Sleep(time.Hour)
-		err = wd.Close()
+		err := wd.Close()
 		require.True(t, errors.Is(err, errSpendStore) && errors.Is(err, errDiskFull), "%v", err)
 		store.set(func(s *hangingSpend) { s.fail = nil })
 		events.set(func(s *flakyStore) { s.fail = nil })

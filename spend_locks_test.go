@@ -46,11 +46,8 @@ func TestSpendNeverWaits(t *testing.T) {
 				Store: store, SpendStore: spend, Logger: quiet, PollOnly: pollOnly, Scopes: teamOf(64_000),
 				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000, WarnAt: []float64{}}},
 			}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
-			layer, err := wd.Layer("in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
-			require.NoError(t, err)
+			wd := guard(t, cfg)
+			layer := openLayer(t, wd, "in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
 			hang := make(chan struct{})
 			store.set(func(s *flakyStore) { s.hang = hang })
 			spend.set(func(s *hangingSpend) { s.hang = hang })
@@ -155,8 +152,7 @@ func TestSpendLocks(t *testing.T) {
 					Ladders:   watchdog.Ladders{Requests: retry, Loop: retry},
 				},
 			}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
+			wd := guard(t, cfg)
 			wd.Subscribe(func(watchdog.Directive) { p.at(t, "Subscribe") })
 			p.mu.Lock()
 			p.wd = wd

@@ -81,24 +81,21 @@ type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 func runSpend(t *testing.T, name string, test func(t *testing.T, store *hangingSpend, attach attachRun)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
+		inSpendBubble(t, test)
 	})
 }
 
 // inSpendBubble makes runs on a spend store in a bubble. What is asked of its memory costs no goroutine.
-func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach attachRun)) {
+func inSpendBubble(t *testing.T, test func(t *testing.T, store *hangingSpend, attach attachRun)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store, events, began := &hangingSpend{}, &watchdog.Memory{}, time.Now()
-		test(store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
-			cfg.Logger, cfg.Store = quiet, events
+		test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
+			cfg.Store = events
 			if cfg.SpendStore == nil {
 				cfg.SpendStore = store
 			}
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: began}, cfg)
-			require.NoError(t, err)
-			t.Cleanup(func() { wd.Close() })
-			return wd
+			return attachTo(context.Background(), t, watchdog.Run{ID: id, StartedAt: began}, cfg)
 		})
 		synctest.Wait()
 	})
@@ -125,14 +122,14 @@ func TestSharedScope(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
+			inSpendBubble(t, test)
 		})
 	}
 }
 
 // TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
 func TestObservedAsksOnce(t *testing.T) {
-	inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+	inSpendBubble(t, func(t *testing.T, store *hangingSpend, attach attachRun) {
 		wd := attach("s-1", watchdog.Config{Scopes: teamOf(10), ObserveOnly: true})
 		admit(t, wd, requests(10))
 		admit(t, wd, requests(1))
@@ -198,13 +195,10 @@ func TestSteppedSpendStore(t *testing.T) {
 func TestAdmitEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(silentParent{parent}, watchdog.Run{}, watchdog.Config{Logger: quiet, PollOnly: true})
-		require.NoError(t, err)
-		defer wd.Close()
-		layer, err := wd.Layer("l", watchdog.Budget{})
-		require.NoError(t, err)
+		wd := attachTo(silentParent{parent}, t, watchdog.Run{}, watchdog.Config{PollOnly: true})
+		layer := openLayer(t, wd, "l", watchdog.Budget{})
 		end(errHostGone)
-		_, err = layer.Admit(context.Background(), "", requests(1))
+		_, err := layer.Admit(context.Background(), "", requests(1))
 		require.ErrorIs(t, err, watchdog.ErrEnded)
 		require.ErrorIs(t, err, errHostGone)
 	})
@@ -218,7 +212,7 @@ func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { 
 // TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls: it is tried
 // again by a timer.
 func TestOwedAgain(t *testing.T) {
-	inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
+	inSpendBubble(t, func(t *testing.T, hanging *hangingSpend, attach attachRun) {
 		store := &talliedSpend{hangingSpend: hanging}
 		wd := attach("s-1", watchdog.Config{Scopes: teamOf(1000), SpendStore: store})
 		c := admit(t, wd, requests(100))
@@ -239,15 +233,14 @@ func TestOwedAgain(t *testing.T) {
 // TestGiveBackSlices protects who reads the log: a slice of which nobody knows whether it was charged is told of.
 func TestGiveBackSlices(t *testing.T) {
 	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
-	inSpendBubble(t, func(store *hangingSpend, _ attachRun) {
+	inSpendBubble(t, func(t *testing.T, store *hangingSpend, _ attachRun) {
 		var log bytes.Buffer
 		lossy := &forgetfulSpend{hangingSpend: store}
 		own := cfg
 		own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, own)
-		require.NoError(t, err)
+		wd := guard(t, own)
 		lossy.loses = true
-		_, err = wd.Admit(context.Background(), "", requests(600))
+		_, err := wd.Admit(context.Background(), "", requests(600))
 		require.ErrorIs(t, err, errDiskFull)
 		require.NoError(t, wd.Close())
 		require.Contains(t, log.String(), "has not said whether it was charged")

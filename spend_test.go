@@ -123,9 +123,7 @@ func TestSpendWarningObserved(t *testing.T) {
 		var warned []watchdog.Warning
 		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
 		f.cfg.ObserveOnly = true
-		layer, err := f.attach().Layer("step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
-		require.NoError(t, err)
-		defer layer.Close()
+		layer := openLayer(f.t, f.attach(), "step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
 		call := admit(t, layer, requests(20))
 		f.pass(0)
 		require.Empty(t, warned)
@@ -198,13 +196,10 @@ func TestSpendLayersBound(t *testing.T) {
 					Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
 					Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
 				}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				defer wd.Close()
+				wd := guard(t, cfg)
 				layer := wd
 				for range 27 {
-					layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
-					require.NoError(t, err)
+					layer = openLayer(t, layer, "in", watchdog.Budget{Spend: limit})
 				}
 				hang := make(chan struct{})
 				store.set(func(s *flakyStore) { s.hang = hang })

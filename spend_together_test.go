@@ -84,11 +84,9 @@ func TestRefusedTogether(t *testing.T) {
 	t.Run("in memory", func(t *testing.T) {
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
-				wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet, Budget: watchdog.Budget{
+				wd := guard(t, watchdog.Config{Budget: watchdog.Budget{
 					Spend: watchdog.Spend{Requests: 100, Reserve: watchdog.Totals{Requests: 99}, WarnAt: []float64{}},
 				}})
-				require.NoError(t, err)
-				defer wd.Close()
 				require.GreaterOrEqual(t, refusedTogether(wd, 34, requests(3)), 1, "the first one is, and the reserve has room for 33")
 				synctest.Wait()
 				require.Equal(t, []string{"wrap_up 1"}, polled(wd))
@@ -104,12 +102,10 @@ type sameStore struct{ watchdog.SpendStore }
 // TestDeepLayers protects whoever looks at a run inside many others whose parent has ended: each is asked once.
 func TestDeepLayers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet})
-		require.NoError(t, err)
+		wd := guard(t, watchdog.Config{})
 		session := wd
 		for range 60 {
-			wd, err = wd.Layer("l", watchdog.Budget{})
-			require.NoError(t, err)
+			wd = openLayer(t, wd, "l", watchdog.Budget{})
 		}
 		require.NoError(t, session.Close())
 		done := make(chan error, 1)
@@ -131,15 +127,14 @@ func TestSpendRaces(t *testing.T) {
 				Spend: watchdog.Spend{Requests: 1 << 16, ToolCalls: 100, Tools: map[string]int64{"rm": 50}},
 			}}
 			set(&cfg)
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
+			wd := guard(t, cfg)
 			var all sync.WaitGroup
 			for i := range 8 {
 				all.Go(func() { spendAtOnce(wd, i) })
 			}
 			all.Wait()
 			require.NoError(t, wd.Close())
-			_, err = wd.Admit(context.Background(), "", requests(1))
+			_, err := wd.Admit(context.Background(), "", requests(1))
 			require.ErrorIs(t, err, watchdog.ErrEnded)
 		})
 	}
@@ -172,10 +167,7 @@ func spendAtOnce(wd *watchdog.Watchdog, i int) {
 func TestClosedAdmitsNothing(t *testing.T) {
 	for range 500 {
 		store := &hangingSpend{}
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, SpendStore: store, Logger: quiet, Scopes: teamOf(64_000),
-		})
-		require.NoError(t, err)
+		wd := guard(t, watchdog.Config{Store: &watchdog.Memory{}, SpendStore: store, Scopes: teamOf(64_000)})
 		var admitted atomic.Int64
 		var all sync.WaitGroup
 		for range 4 {

@@ -139,8 +139,7 @@ func TestContextErrors(t *testing.T) {
 		return ctx
 	}
 	layered := func(wd *watchdog.Watchdog, idle time.Duration) context.Context {
-		layer, err := wd.Layer("test", watchdog.Budget{Idle: idle})
-		require.NoError(t, err)
+		layer := openLayer(t, wd, "test", watchdog.Budget{Idle: idle})
 		<-layer.Context().Done()
 		return layer.Context()
 	}
@@ -162,9 +161,7 @@ func TestContextErrors(t *testing.T) {
 	outlasted := func(of func(context.Context) context.Context) context.Context {
 		parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
 		defer cancel()
-		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, Logger: quiet,
-		})
+		wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{Logger: quiet})
 		require.NoError(t, err)
 		defer wd.Close()
 		found := of(wd.Context())
@@ -215,8 +212,7 @@ func TestContextErrors(t *testing.T) {
 		},
 		"a layer's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
 			return outlasted(func(ctx context.Context) context.Context {
-				layer, err := watchdog.FromContext(ctx).Layer("test", watchdog.Budget{})
-				require.NoError(t, err)
+				layer := openLayer(t, watchdog.FromContext(ctx), "test", watchdog.Budget{})
 				return layer.Context()
 			})
 		},
@@ -271,7 +267,7 @@ func TestContextErrors(t *testing.T) {
 				if strings.Contains(row[1], "directive") {
 					budget.Ladders.Idle = []watchdog.DirectiveKind{retry}
 				}
-				wd := attachedTo(t, budget)
+				wd := guard(t, watchdog.Config{Store: &watchdog.Memory{}, Budget: budget})
 				ctx := end(wd)
 				said := map[error]string{
 					context.Canceled: "`context.Canceled`", context.DeadlineExceeded: "`context.DeadlineExceeded`",
@@ -291,17 +287,6 @@ func TestContextErrors(t *testing.T) {
 type roundTripFunc func(r *http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// attachedTo is a run that began just now.
-func attachedTo(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: budget, Logger: quiet,
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { wd.Close() })
-	return wd
-}
 
 // silent is the context of a timer, once it has ended.
 func silent(wd *watchdog.Watchdog, limit time.Duration) context.Context {

@@ -102,10 +102,7 @@ func TestClose(t *testing.T) {
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
 		before := goroutines()
 		for range 1000 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-				watchdog.Config{Store: &watchdog.Memory{}})
-			require.NoError(t, err)
-			defer wd.Close()
+			guard(t, watchdog.Config{Store: &watchdog.Memory{}})
 		}
 		require.LessOrEqual(t, goroutines(), before)
 	})
@@ -140,9 +137,7 @@ func TestSlowAttach(t *testing.T) {
 				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
 			}
 			began := time.Now()
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := attachTo(context.Background(), t, watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
 			require.GreaterOrEqual(t, time.Since(began), slow)
 			time.Sleep(test.after - time.Since(began.Add(slow)))
 			require.NoError(t, wd.Context().Err(), "at the limit itself it has not fired")

@@ -132,10 +132,7 @@ func TestResumeFails(t *testing.T) {
 func TestFreshWindows(t *testing.T) {
 	layer := func(b *fixture, wd *watchdog.Watchdog) *watchdog.Watchdog {
 		b.t.Helper()
-		step, err := wd.Layer("step", watchdog.Budget{WallClock: 500 * time.Millisecond})
-		require.NoError(b.t, err)
-		b.t.Cleanup(func() { step.Close() })
-		return step
+		return openLayer(b.t, wd, "step", watchdog.Budget{WallClock: 500 * time.Millisecond})
 	}
 	runFixture(t, "at one instant, side by side", func(b *fixture) {
 		wd := b.attach()
@@ -163,9 +160,7 @@ func TestFreshWindows(t *testing.T) {
 		b.stopped(step)
 		session := b.run
 		session.ID = "s-1/step"
-		other, err := watchdog.New(b.t.Context(), session, b.cfg)
-		require.NoError(b.t, err)
-		defer other.Close()
+		other := attachTo(context.Background(), b.t, session, b.cfg)
 		b.live(other)
 	})
 	runFixture(t, "its events name it last", func(b *fixture) {
