@@ -26,70 +26,8 @@ func (h *host) busy() bool {
 
 func no() bool { return false }
 
-// inBusyBubble guards a run of a minute of silence on the bubble's own clock, with a timer and without one.
-func inBusyBubble(
-	t *testing.T, name string, cfg watchdog.Config, answer func() bool,
-	test func(t *testing.T, wd *watchdog.Watchdog, h *host),
-) {
-	t.Helper()
-	for mode, pollOnly := range map[string]bool{" with a timer": false, " polling": true} {
-		t.Run(name+mode, func(t *testing.T) {
-			h := &host{answer: answer}
-			cfg.Busy, cfg.PollOnly = h.busy, pollOnly
-			if cfg.Budget.Idle == 0 {
-				cfg.Budget.Idle = minute
-			}
-			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) { test(t, wd, h) })
-		})
-	}
-}
-
-// pollAfter polls when that much time has passed, which a run without a timer needs.
-func pollAfter(wd *watchdog.Watchdog, d time.Duration) {
-	after(d)
-	_, _ = wd.Fired()
-	synctest.Wait()
-}
-
-func TestBusy(t *testing.T) {
-	endless := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-	backlog := make(chan string, 3)
-	inBusyBubble(t, "messages that wait are life, until they are taken", endless,
-		func() bool { return len(backlog) > 0 },
-		func(t *testing.T, wd *watchdog.Watchdog, h *host) {
-			backlog <- "one"
-			for n := range int64(5) {
-				pollAfter(wd, minute)
-				require.Equal(t, n, h.asked.Load(), "not before the limit is exceeded")
-				pollAfter(wd, 1)
-				require.Equal(t, n+1, h.asked.Load())
-				requireRunning(t, wd)
-			}
-			<-backlog
-			pollAfter(wd, minute)
-			requireRunning(t, wd)
-			pollAfter(wd, 1)
-			require.Equal(t, minute, requireStop(t, wd, watchdog.IdleExceeded).Elapsed, "to the microsecond")
-			require.EqualValues(t, 6, h.asked.Load())
-		})
-	inBusyBubble(t, "a run that nothing guards does not ask", watchdog.Config{Disabled: true}, no,
-		func(t *testing.T, wd *watchdog.Watchdog, h *host) {
-			pollAfter(wd, time.Hour)
-			require.Zero(t, h.asked.Load())
-		})
-	observed := endless
-	observed.ObserveOnly = true
-	inBusyBubble(t, "it is asked before what is only observed", observed, no,
-		func(t *testing.T, wd *watchdog.Watchdog, h *host) {
-			pollAfter(wd, time.Hour)
-			pollAfter(wd, time.Hour)
-			require.EqualValues(t, 1, h.asked.Load())
-			require.Len(t, askedOf(wd), 1)
-		})
-}
-
+// TestBusyMisbehaves protects a run from a callback that uses it: nobody waits for the other.
 func TestBusyMisbehaves(t *testing.T) {
-	cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
 	var wd atomic.Pointer[watchdog.Watchdog]
 	for name, call := range map[string]func(){
 		"polls":               func() { wd.Load().Fired(); wd.Load().Poll(); wd.Load().Stop() },
@@ -101,14 +39,21 @@ func TestBusyMisbehaves(t *testing.T) {
 		"completes":           func() { _ = wd.Load().Complete() },
 		"closes":              func() { _ = wd.Load().Close() },
 	} {
-		inBusyBubble(t, "one that "+name+" waits for nothing", cfg, func() bool { call(); return false },
-			func(t *testing.T, guarded *watchdog.Watchdog, h *host) {
+		for mode, pollOnly := range map[string]bool{"a timer": false, "polls": true} {
+			h := &host{answer: func() bool { call(); return false }}
+			cfg := watchdog.Config{
+				Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}, Busy: h.busy, PollOnly: pollOnly,
+			}
+			runBubble(t, name+", with "+mode, cfg, func(t *testing.T, guarded *watchdog.Watchdog, _ *flakyStore) {
 				wd.Store(guarded)
 				began := time.Now()
-				pollAfter(guarded, minute+1)
+				after(minute + 1)
+				_, _ = guarded.Fired()
+				synctest.Wait()
 				require.Equal(t, minute+1, time.Since(began))
 				require.EqualValues(t, 1, h.asked.Load())
 			})
+		}
 	}
 }
 

@@ -42,17 +42,6 @@ func TestCancel(t *testing.T) {
 		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		require.NoError(b.t, wd.Close())
 	})
-	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
-		var wd *watchdog.Watchdog
-		recorded := 0
-		b.cfg.Store = beforeAppend(b.store, func() {
-			recorded++
-			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-		})
-		wd = b.attach()
-		b.cancelled(wd, noOutput)
-		require.Equal(b.t, 1, recorded)
-	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
 			inFixture(t, func(b *fixture) {
@@ -137,55 +126,6 @@ func TestCancelInvalid(t *testing.T) {
 	})
 }
 
-func TestCancelFirstCause(t *testing.T) {
-	runFixture(t, "a stop that is being recorded", func(b *fixture) {
-		b.cfg.Budget.WarnAt = []float64{}
-		wd := b.attach()
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		b.pass(over)
-		got := make(chan *watchdog.Stop, 1)
-		go func() {
-			stop, _ := wd.Cancel(noOutput)
-			got <- stop
-		}()
-		synctest.Wait()
-		require.Empty(b.t, got)
-		close(hang)
-		require.Same(b.t, <-got, b.stopped(wd))
-	})
-	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
-		for _, end := range []func(*watchdog.Watchdog, context.CancelFunc) error{
-			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Close() },
-			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Interrupt("SIGINT") },
-			func(_ *watchdog.Watchdog, endParent context.CancelFunc) error { endParent(); return nil },
-		} {
-			inFixture(t, func(b *fixture) {
-				parent, endParent := context.WithCancel(context.Background())
-				defer endParent()
-				wd := b.under(parent)
-				require.NoError(t, end(wd, endParent))
-				stop, err := wd.Cancel(noOutput)
-				require.ErrorIs(t, err, watchdog.ErrEnded)
-				require.ErrorIs(t, err, context.Cause(wd.Context()))
-				require.Nil(t, stop)
-				require.Empty(t, b.events(watchdog.EventCancel))
-				require.NoError(t, wd.Close())
-			})
-		}
-	})
-	runFixture(t, "but not an extension: it takes back the wall clock's end and no other", func(b *fixture) {
-		operator := b.attach()
-		var trace []string
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
-		wd := b.attach()
-		require.NoError(b.t, operator.Extend(time.Hour))
-		b.cancelled(wd, noOutput)
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		require.Equal(b.t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
-	})
-}
-
 // endings are what can end a run. Each is begun at the same instant as the others of its race.
 var endings = map[string]func(r *race){
 	"limit":     func(*race) {},
@@ -195,6 +135,7 @@ var endings = map[string]func(r *race){
 	"poll":      func(r *race) { r.wd.Fired() },
 	"extend":    func(r *race) { r.wd.Extend(time.Hour) },
 	"cancel":    func(r *race) { r.wd.Cancel(noOutput) },
+	"complete":  func(r *race) { r.wd.Complete() },
 	"hold end":  func(r *race) { r.hold.Close() },
 	"hold cap":  func(r *race) { r.wd.Poll() },
 }
@@ -257,6 +198,7 @@ func checkOneEnd(t *testing.T, r *race) {
 	require.Equal(t, fired, countEvents(t, r.store, watchdog.EventCancel) == 1, "Fired and the events disagree")
 	var interruption *watchdog.Interruption
 	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, watchdog.EventInterrupt) == 1)
+	require.Equal(t, errors.Is(cause, watchdog.ErrComplete), countEvents(t, r.store, watchdog.EventComplete) == 1)
 }
 
 func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {

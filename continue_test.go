@@ -66,20 +66,6 @@ func (c *continuing) restarts(every time.Duration) (n int, stop *watchdog.Stop) 
 }
 
 func TestContinue(t *testing.T) {
-	t.Run("a run that the store does not have begins now, and goes on so ever after", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			wd := c.attach()
-			require.Equal(t, noon, wd.StartedAt())
-			require.Equal(t, 4*time.Hour, wd.Remaining())
-			require.NoError(t, wd.Close())
-			require.Equal(t, []string{watchdog.EventCheckpoint}, c.kinds())
-			c.pass(3 * time.Hour)
-			wd = c.attach()
-			require.Equal(t, noon, wd.StartedAt())
-			require.Equal(t, time.Hour, wd.Remaining())
-			require.Equal(t, []string{watchdog.EventCheckpoint}, c.kinds(), "it is recorded once")
-		})
-	})
 	t.Run("a host that restarts every minute does not put off the end of its run", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
 			n, stop := c.restarts(time.Minute)

@@ -72,6 +72,7 @@ func switchedOff(t *testing.T) *fixture {
 		RecordInterrupts: true,
 		OnSignal:         func(s watchdog.Signal) { t.Errorf("OnSignal was called with a %s", s.Kind) },
 		OnWarning:        func(watchdog.Warning) { t.Error("OnWarning was called") },
+		Busy:             func() bool { t.Error("Busy was called"); return false },
 	}
 	return b
 }
@@ -229,7 +230,7 @@ func TestDisabledHold(t *testing.T) {
 	wd := b.attach()
 	layer := openLayer(t, wd, "build", watchdog.Budget{})
 	for _, of := range []*watchdog.Watchdog{wd, layer} {
-		h := openHold(t, of, "approval", watchdog.HoldLimit{Cap: time.Second})
+		h := openHold(t, of, "approval", watchdog.HoldLimit{Cap: time.Second, Idle: time.Second})
 		_, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
 		require.ErrorIs(t, err, watchdog.ErrHeld)
 		b.goesOn(of)

@@ -38,17 +38,6 @@ func (h *blockingHandler) Enabled(context.Context, slog.Level) bool {
 
 // TestHostThatBlocks protects every run, and every caller, from a log or a callback that does not return.
 func TestHostThatBlocks(t *testing.T) {
-	// The real clock: the runs of a bubble do not share their timer.
-	t.Run("one log, and all runs end", func(t *testing.T) {
-		blocking := newBlockingLog()
-		defer close(blocking.block)
-		requireAllEnd(t, 300, func(i int) *slog.Logger {
-			if i == 150 {
-				return slog.New(blocking)
-			}
-			return quiet
-		})
-	})
 	t.Run("the log of all, and they end without a goroutine for each", func(t *testing.T) {
 		const runs = 600
 		blocking, before := newBlockingLog(), runtime.NumGoroutine()

@@ -11,24 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/replay"
 )
 
 func TestLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * minute, Idle: 20 * minute}}
-	runBubble(t, "a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", session, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		step := openLayer(t, wd, "build", watchdog.Budget{WallClock: minute})
-		defer step.Close()
-		after(minute + 1)
-		stop := requireStop(t, step, watchdog.WallClockExceeded)
-		require.Equal(t, "s-1/build", stop.RunID)
-		require.Equal(t, "s-1", stop.Parent)
-		requireRunning(t, wd)
-		require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-		events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
-		require.NoError(t, err)
-		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
-	})
 	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		step := openLayer(t, wd, "build", watchdog.Budget{})
 		defer step.Close()
@@ -45,23 +31,6 @@ func TestLayer(t *testing.T) {
 		require.Equal(t, "s-1", stop.RunID, "the session's idle limit ended the step")
 		_, fired := step.Fired()
 		require.False(t, fired)
-	})
-	runBubble(t, "its signals and its holds are the run's too, and reach it through the context", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := openLayer(t, wd, "build", watchdog.Budget{})
-		defer step.Close()
-		type key struct{}
-		ctx := context.WithValue(step.Context(), key{}, 1)
-		after(15 * minute)
-		watchdog.FromContext(ctx).Activity()
-		watchdog.FromContext(ctx).Note("grep")
-		after(15 * minute)
-		requireRunning(t, wd)
-		require.Equal(t, "grep", wd.LastNote())
-		hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
-		after(25*minute - 1)
-		requireRunning(t, wd)
-		require.True(t, hold.Close())
 	})
 	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
 		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
@@ -130,35 +99,6 @@ func TestLayer(t *testing.T) {
 		require.NoError(t, wd.Close())
 		_, err = wd.Layer("build", watchdog.Budget{})
 		require.ErrorIs(t, err, watchdog.ErrEnded)
-	})
-}
-
-// TestLayersAreInside protects that the signals of a layer are in the trace with their run, and that the run's replays.
-func TestLayersAreInside(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
-		var trace []watchdog.Signal
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-		wd := b.attach()
-		b.pass(5 * time.Minute)
-		step := openLayer(b.t, wd, "step", watchdog.Budget{Idle: time.Minute})
-		step.Activity()
-		b.pass(time.Minute + 1)
-		require.NotNil(b.t, step.Stop())
-		b.pass(10 * time.Minute)
-		require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
-		of := map[string]int{}
-		for _, s := range trace {
-			of[s.Run]++
-		}
-		require.Equal(b.t, map[string]int{"s-1": 3, "s-1/step": 3}, of, "%v", trace)
-		decided, err := replay.Run(b.cfg.Budget, trace, false)
-		require.NoError(b.t, err)
-		require.Len(b.t, decided, 1)
-		require.Equal(b.t, watchdog.IdleExceeded, decided[0].Reason)
-		require.Equal(b.t, wd.Stop().FiredAt, noon.Add(decided[0].At).Truncate(time.Microsecond))
-		_, err = replay.Run(b.cfg.Budget, append(trace[:1:1], watchdog.Signal{Kind: watchdog.SignalActivity, Run: "s-2"}), false)
-		require.ErrorContains(b.t, err, "s-2")
 	})
 }
 
@@ -266,47 +206,5 @@ func TestTry(t *testing.T) {
 	})
 	t.Run("without a run it is the work", func(t *testing.T) {
 		require.Equal(t, errDiskFull, (*watchdog.Watchdog)(nil).Try(t.Context(), func(context.Context) error { return errDiskFull }))
-	})
-}
-
-func TestWrapUp(t *testing.T) {
-	budget := watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute, WarnAt: []float64{0.5, 0.9}}
-	directives := func(b *fixture, wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
-		for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
-			kinds = append(kinds, d.Kind)
-			require.Equal(b.t, watchdog.WallClockExceeded, d.Reason)
-		}
-		return kinds
-	}
-	runFixture(t, "comes at the reserve, once a window, and then the reserve may be used", func(b *fixture) {
-		b.cfg.Budget = budget
-		var warnings []watchdog.Warning
-		b.cfg.OnWarning = func(w watchdog.Warning) { warnings = append(warnings, w) }
-		wd := b.attach()
-		b.pass(50*time.Minute - 1)
-		require.Empty(b.t, directives(b, wd))
-		require.EqualValues(b.t, 1, wd.Remaining())
-		b.pass(1)
-		require.Equal(b.t, 10*time.Minute, wd.Remaining())
-		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, directives(b, wd))
-		require.NoError(b.t, wd.Close())
-		wd = b.attach()
-		require.Empty(b.t, directives(b, wd), "not again after a restart")
-		require.Equal(b.t, 10*time.Minute, wd.Remaining())
-		b.pass(4 * time.Minute)
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 1)
-		require.Equal(b.t, 20*time.Minute, warnings[0].Remaining, "less the reserve")
-		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
-		b.pass(6*time.Minute + 1)
-		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
-	})
-	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
-		bad := watchdog.Budget{Idle: time.Minute}
-		bad.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}
-		require.ErrorContains(b.t, bad.Validate(), "comes by itself")
-		wd := b.attach()
-		b.pass(watchdog.DefaultWallClock)
-		require.Empty(b.t, directives(b, wd))
-		require.Empty(b.t, b.events(watchdog.EventWrapUp))
 	})
 }

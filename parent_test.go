@@ -22,20 +22,6 @@ type manyErrors []error
 func (e manyErrors) Error() string { return errors.Join(e...).Error() }
 
 func TestParent(t *testing.T) {
-	runFixture(t, "a run whose parent ended first has not fired, whatever comes later", func(b *fixture) {
-		parent, end := context.WithCancelCause(context.Background())
-		wd := b.under(parent)
-		ctx := wd.Context()
-		end(errHostGone)
-		require.ErrorIs(b.t, ctx.Err(), context.Canceled)
-		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
-		b.pass(5 * time.Hour)
-		_, fired := wd.Fired()
-		require.False(b.t, fired)
-		require.NoError(b.t, wd.Close())
-		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
-		require.Zero(b.t, b.store.appends)
-	})
 	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
 		type key struct{}
 		for name, contextOf := range map[string]func(wd *watchdog.Watchdog) context.Context{
@@ -78,19 +64,6 @@ func TestParent(t *testing.T) {
 		<-wd.Context().Done()
 		require.Equal(t, context.DeadlineExceeded, wd.Context().Err())
 	})
-	runFixture(t, "its end is recorded as an interrupt where the host asks for it, without its text", func(b *fixture) {
-		b.cfg.RecordInterrupts = true
-		parent, end := context.WithCancelCause(context.Background())
-		wd := b.under(parent)
-		end(errors.New("canary"))
-		synctest.Wait()
-		require.NoError(b.t, wd.Close())
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
-		require.NotContains(b.t, string(b.events(watchdog.EventInterrupt)[0].Payload), "canary")
-		require.Contains(b.t, string(b.events(watchdog.EventInterrupt)[0].Payload), `"signal":"parent_canceled"`)
-		require.Empty(b.t, b.events(watchdog.EventCancel))
-		b.live(b.attach())
-	})
 }
 
 func TestInterrupt(t *testing.T) {
@@ -106,12 +79,6 @@ func TestInterrupt(t *testing.T) {
 		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
 		b.pass(time.Hour)
 		require.Equal(b.t, 2*time.Hour, b.attach().Remaining())
-	})
-	runFixture(t, "a run that has ended cannot be interrupted any more", func(b *fixture) {
-		wd := b.attach()
-		b.pass(over)
-		require.ErrorIs(b.t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
-		require.Empty(b.t, b.events(watchdog.EventInterrupt))
 	})
 	runFixture(t, "the run ends also where the interrupt cannot be recorded", func(b *fixture) {
 		wd := b.attach()

@@ -18,39 +18,9 @@ import (
 
 var approval = watchdog.HoldLimit{Cap: 24 * time.Hour, PausesWallClock: true}
 
-// TestPausedWallClock protects that a person's approval does not use up the run's time, and that a hold which stops the
-// wall clock is bounded, recorded and found again.
+// TestPausedWallClock protects a run from a hold that stops the wall clock for ever.
 func TestPausedWallClock(t *testing.T) {
 	approval := watchdog.HoldLimit{Cap: 3 * time.Hour, PausesWallClock: true}
-	inPause := func(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold)) {
-		t.Helper()
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
-			wd := b.attach()
-			b.pass(30 * time.Minute)
-			h := openHold(b.t, wd, "approval", approval)
-			synctest.Wait()
-			test(b, wd, h)
-		})
-	}
-	t.Run("it stands still while the hold is open", func(t *testing.T) {
-		inPause(t, func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold) {
-			b.pass(2 * time.Hour)
-			require.Equal(b.t, 20*time.Minute, wd.Remaining())
-			require.Equal(b.t, 150*time.Minute, wd.Elapsed())
-			require.True(b.t, h.Close())
-			synctest.Wait()
-			b.pass(30 * time.Minute)
-			require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, askedOf(wd))
-			b.live(wd)
-			b.pass(1)
-			stop := b.stopped(wd)
-			require.Equal(b.t, time.Hour, stop.Elapsed.Truncate(time.Second))
-			require.Equal(b.t, 2*time.Hour, stop.Paused)
-			require.Contains(b.t, string(b.events(watchdog.EventCancel)[0].Payload), `"paused_seconds":7200`)
-			require.Equal(b.t, stop, b.attach().Stop())
-		})
-	})
 	runFixture(t, "in a run that is only observed not beyond its cap", func(b *fixture) {
 		b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
 		wd := b.attach()
@@ -147,6 +117,7 @@ func TestTripWithPauses(t *testing.T) {
 				store.refuse = refuse
 				b.pass(1)
 				require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
+				require.Equal(b.t, wd.Stop(), b.attach().Stop())
 				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
 				if refuse != "" {
 					require.ErrorIs(b.t, wd.Close(), errDiskFull)

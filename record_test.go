@@ -16,16 +16,6 @@ import (
 // over is the default budget and one nanosecond.
 const over = watchdog.DefaultWallClock + 1
 
-// TestStoreFails protects that a store which cannot be read at the attach is an error: nobody knows whether the run may
-// go on.
-func TestStoreFails(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-		require.ErrorIs(b.t, err, errDiskFull)
-	})
-}
-
 func TestStoreHangs(t *testing.T) {
 	ends := map[string]func(wd *watchdog.Watchdog){
 		"a limit that is exceeded": nil, "a cancel": func(wd *watchdog.Watchdog) { _, _ = wd.Cancel(noOutput) },
@@ -56,19 +46,22 @@ func TestStoreHangs(t *testing.T) {
 			})
 		}
 	}
-	runFixture(t, "a poll waits for the record, so that every reader sees one stop", func(b *fixture) {
-		b.cfg.Budget.WarnAt = []float64{}
-		wd := b.attach()
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		b.pass(over)
-		polled := make(chan *watchdog.Stop, 1)
-		go func() { polled <- wd.Stop() }()
-		synctest.Wait()
-		require.Empty(b.t, polled)
-		close(hang)
-		require.Same(b.t, <-polled, b.stopped(wd))
-	})
+	for name, look := range map[string]func(wd *watchdog.Watchdog) *watchdog.Stop{
+		"a poll":         (*watchdog.Watchdog).Stop,
+		"another cancel": func(wd *watchdog.Watchdog) *watchdog.Stop { stop, _ := wd.Cancel(noOutput); return stop },
+	} {
+		runFixture(t, name+" waits for the record, so that every reader sees one stop", func(b *fixture) {
+			b.cfg.Budget.WarnAt = []float64{}
+			wd, hang, found := b.attach(), make(chan struct{}), make(chan *watchdog.Stop, 1)
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			b.pass(over)
+			go func() { found <- look(wd) }()
+			synctest.Wait()
+			require.Empty(b.t, found)
+			close(hang)
+			require.Same(b.t, <-found, b.stopped(wd))
+		})
+	}
 }
 
 // TestPending protects the stop from what the store does not take: no number of others keeps it from a store that is

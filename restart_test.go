@@ -27,39 +27,20 @@ func askedOf(wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
 // TestProgressIsRecordedSoon protects that progress which puts a ladder back survives a kill soon after it: nobody has
 // to look, and it does not wait for the limit to be due again.
 func TestProgressIsRecordedSoon(t *testing.T) {
+	budget := watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(retry, 5)}}
 	for name, pollOnly := range map[string]bool{"by the timer": false, "by the next poll": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := &flakyStore{}
-			wd := guard(t, watchdog.Config{
-				Store: store, PollOnly: pollOnly,
-				Budget: watchdog.Budget{Idle: time.Second, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{
-					retry, retry, retry, retry, retry,
-				}}},
-			})
-			require.Eventually(t, func() bool { return len(askedOf(wd)) == 1 }, time.Minute, time.Millisecond)
-			if progressAt := time.Now(); pollOnly {
-				wd.Progress()
+		cfg := watchdog.Config{Budget: budget, PollOnly: pollOnly}
+		runBubble(t, name, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+			after(minute + 1)
+			require.Equal(t, many(retry, 1), askedOf(wd))
+			wd.Progress()
+			after(minute * 9 / 10)
+			if pollOnly {
 				wd.Fired()
-			} else {
-				wd.Progress()
-				require.Eventually(t, func() bool { return progressEvent(t, store) != nil }, time.Minute, time.Millisecond)
-				require.Less(t, time.Since(progressAt), 900*time.Millisecond, "the next look was due after a second")
 			}
-			require.NotNil(t, progressEvent(t, store))
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventProgress))
 		})
 	}
-}
-
-func progressEvent(t *testing.T, store *flakyStore) *watchdog.Event {
-	t.Helper()
-	events, err := store.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
-	require.NoError(t, err)
-	i := slices.IndexFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventProgress })
-	if i < 0 {
-		return nil
-	}
-	return &events[i]
 }
 
 // TestLadderAndItsEvents protects that where a ladder stands in memory and what its events say is the same, also for
@@ -135,49 +116,22 @@ type givenRung struct {
 	rung int
 }
 
-// TestWaitsAreBounded protects the memory of a run that waits often, and the size of the event of its next progress: a
-// wait takes the place of the one before, and progress puts the ladder back for whoever attaches.
-func TestWaitsAreBounded(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.PollOnly = true
-		b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{
-			Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveWait},
-		}}
-		wd := b.attach()
-		for range 50 {
-			b.pass(minute + 1)
-			wd.Fired()
-			wd.Activity()
-		}
-		require.Len(t, b.events(watchdog.EventWait), 49)
-		wd.Progress()
-		wd.Fired()
-		progress := b.events(watchdog.EventProgress)
-		require.Len(t, progress, 1)
-		var payload struct{ Resets []string }
-		require.NoError(t, json.Unmarshal(progress[0].Payload, &payload))
-		require.Len(t, payload.Resets, 2, "the retry and the last wait")
-		again := b.attach()
-		b.pass(minute + 1)
-		_, _ = again.Fired()
-		require.Len(t, b.events(watchdog.EventRetry), 2, "the ladder is back at its first rung")
-	})
-}
-
 func TestObserveOnlyOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget watchdog.Budget
 		end    func(wd *watchdog.Watchdog) // of the stretch
+		asks   int64                       // whether the host is busy
 	}{
 		"of silence": {
-			watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}, (*watchdog.Watchdog).Activity,
+			watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}, (*watchdog.Watchdog).Activity, 3,
 		},
 		"without progress": {
-			watchdog.Budget{WallClock: watchdog.NoLimit, NoProgress: minute}, (*watchdog.Watchdog).Progress,
+			watchdog.Budget{WallClock: watchdog.NoLimit, NoProgress: minute}, (*watchdog.Watchdog).Progress, 0,
 		},
 	} {
 		t.Run("a stretch "+name+" is reported once", func(t *testing.T) {
-			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget}
+			h := &host{answer: no}
+			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget, Busy: h.busy}
 			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 				for n := range 3 {
 					after(minute + 1)
@@ -191,6 +145,7 @@ func TestObserveOnlyOnce(t *testing.T) {
 					c.end(wd)
 				}
 				requireRunning(t, wd)
+				require.Equal(t, c.asks, h.asked.Load())
 			})
 		})
 	}

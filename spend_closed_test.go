@@ -137,24 +137,6 @@ func TestKeys(t *testing.T) {
 	}
 	limits := watchdog.Budget{Spend: watchdog.Spend{Requests: 100, WarnAt: []float64{}}}
 	admitted := func(wd *watchdog.Watchdog) int64 { u := wd.Usage()[0]; return u.Used + u.Admitted }
-	runFixture(t, "in a run, its layers and a layer that begins again", func(f *fixture) {
-		f.cfg.Budget = limits
-		wd := f.attach()
-		first := admitAs(f.t, wd, "k")
-		require.Equal(f.t, first, admitAs(f.t, wd, "k"))
-		require.EqualValues(f.t, 3, admitted(wd))
-		for begun := range int64(3) {
-			layer := openLayer(f.t, wd, "in", limits)
-			c := admitAs(f.t, layer, "k")
-			require.Equal(f.t, c, admitAs(f.t, layer, "k"))
-			require.EqualValues(f.t, 3, admitted(layer), "the layer's own")
-			require.Equal(f.t, 3+3*(begun+1), admitted(wd), "each time that it begins")
-			require.Equal(f.t, first, admitAs(f.t, wd, "k"))
-			require.NoError(f.t, c.Settle(requests(3)))
-			require.Equal(f.t, c, admitAs(f.t, layer, "k"), "after it was settled")
-			require.NoError(f.t, layer.Close())
-		}
-	})
 	t.Run("not after a restart, with a store", func(t *testing.T) {
 		for name, end := range map[string]func(c watchdog.Charge) error{
 			"settled": func(c watchdog.Charge) error { return c.Settle(requests(3)) },

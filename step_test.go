@@ -127,25 +127,6 @@ func TestStep(t *testing.T) {
 		_, fired := wd.Fired()
 		require.True(f.t, fired)
 	})
-	runFixture(t, "a run that stops it goes on, and is asked about another loop", func(f *fixture) {
-		wd := f.attach()
-		for other := range 3 {
-			for range 3 {
-				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, other), Outcome: []byte("text")})
-			}
-			f.pass(0)
-			d, ok := wd.Poll()
-			require.True(f.t, ok, other)
-			require.Equal(f.t, watchdog.DirectiveUnstuck, d.Kind)
-			require.Equal(f.t, 1, d.Rung)
-			for n := range 40 {
-				wd.Step(loop.Step{
-					Tool: "edit", Class: loop.Change, Input: fmt.Appendf(nil, `{"file":"%d/%d"}`, other, n), Outcome: []byte("ok"),
-				})
-			}
-		}
-		f.live(wd)
-	})
 	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
 		wd := f.attach()
@@ -214,17 +195,6 @@ func TestStep(t *testing.T) {
 // TestStepOfPerson protects a run in which a person asks for the same again.
 func TestStepOfPerson(t *testing.T) {
 	person := loop.Step{Class: loop.Person}
-	runFixture(t, "it begins anew", func(f *fixture) {
-		wd := f.attach()
-		for range 20 {
-			wd.Step(grep(1))
-			wd.Step(grep(1))
-			require.True(f.t, wd.Step(person).New)
-		}
-		f.live(wd)
-		_, asked := wd.Poll()
-		require.False(f.t, asked)
-	})
 	runFixture(t, "what was asked before, and not taken, is not in the way of what is asked later", func(f *fixture) {
 		f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
 		wd := f.attach()
@@ -249,18 +219,6 @@ func TestStepOfPerson(t *testing.T) {
 		f.live(wd)
 		require.NoError(f.t, wd.Close())
 		require.Empty(f.t, f.events(watchdog.EventCheckpoint))
-	})
-	runFixture(t, "it is one after a restart, too", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(grep(1))
-		wd.Step(grep(1))
-		require.NoError(f.t, wd.Close())
-		f.pass(time.Second)
-		wd = f.attach()
-		wd.Step(person)
-		require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
-		require.NoError(f.t, wd.Close())
-		require.Equal(f.t, loop.Go, f.attach().Step(grep(1)).Advice)
 	})
 }
 

@@ -65,16 +65,6 @@ func TestSync(t *testing.T) {
 		requireStop(b.t, wd, watchdog.CommandNoOutput)
 		requireStop(b.t, b.attach(), watchdog.CommandNoOutput)
 	})
-	runFixture(t, "a run that has ended otherwise stays so, and the store is not asked", func(b *fixture) {
-		wd, sweeper := b.attach(), b.attach()
-		require.NoError(b.t, wd.Close())
-		b.cancelled(sweeper, noOutput)
-		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-		stop, err := wd.Sync(b.t.Context())
-		require.ErrorIs(b.t, err, watchdog.ErrEnded)
-		require.ErrorIs(b.t, err, watchdog.ErrClosed)
-		require.Nil(b.t, stop)
-	})
 	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
 		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
@@ -90,21 +80,6 @@ func TestSync(t *testing.T) {
 }
 
 func TestSyncStoreFails(t *testing.T) {
-	runFixture(t, "where it cannot be read", func(b *fixture) {
-		wd, other := b.attach(), b.attach()
-		b.cancelled(other, noOutput)
-		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-		stop, err := wd.Sync(b.t.Context())
-		require.ErrorIs(b.t, err, errDiskFull)
-		require.ErrorContains(b.t, err, "s-1")
-		require.Nil(b.t, stop)
-		b.live(wd)
-		require.Equal(b.t, 4*time.Hour, wd.Remaining())
-		b.store.set(func(s *flakyStore) { s.failGet = nil })
-		_, err = wd.Sync(b.t.Context())
-		require.NoError(b.t, err)
-		requireStop(b.t, wd, watchdog.CommandNoOutput)
-	})
 	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
 		hang := make(chan struct{})
 		hook := &hookedStore{EventStore: b.store}

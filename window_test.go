@@ -12,22 +12,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// TestAttach has a process whose append comes second report the stop that was stored first.
-func TestAttach(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.PollOnly = true
-		one := b.attach()
-		b.pass(5 * time.Hour)
-		var first *watchdog.Stop
-		b.cfg.Store = beforeAppend(b.store, func() {
-			b.pass(time.Second)
-			first = b.stopped(one)
-		})
-		other := b.attach() // it fires here, and has read the events before one appends
-		require.Equal(b.t, first, b.stopped(other))
-	})
-}
-
 // TestResume has two processes that resume at once share one window.
 func TestResume(t *testing.T) {
 	inFixture(t, func(b *fixture) {
