@@ -13,9 +13,12 @@ import (
 
 	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a mock clock that can be set and suspended: the wall clock, the count of real time and the timers move
 // apart as on a real machine.
