@@ -161,15 +161,14 @@ func TestPendingDirectives(t *testing.T) {
 	})
 	runFixture(t, "never waits for the store, nor for a stop that is being recorded", func(b *fixture) {
 		b.cfg.Budget = watchdog.Budget{Idle: time.Minute}
-		wd, hang := b.attach(), make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
+		wd, goOn := b.attach(), b.store.hangs()
 		b.pass(time.Minute + 1)
 		begun := b.clock.Now()
 		for d := range wd.Pending() {
 			b.t.Fatal(d)
 		}
 		require.Equal(b.t, begun, b.clock.Now())
-		close(hang)
+		goOn()
 		synctest.Wait()
 		for d := range wd.Pending() {
 			require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)

@@ -269,8 +269,7 @@ func TestComplete(t *testing.T) {
 	})
 	runFixture(t, "what the run signals meanwhile is not forgotten if it goes on", func(b *fixture) {
 		b.cfg.Budget.Idle = 3 * time.Second
-		wd, hang := b.attach(), make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
+		wd, goOn := b.attach(), b.store.hangs()
 		done := make(chan error)
 		go func() { done <- wd.Complete() }()
 		for range 5 {
@@ -281,7 +280,7 @@ func TestComplete(t *testing.T) {
 		require.Error(b.t, <-done)
 		synctest.Wait()
 		b.live(wd)
-		close(hang)
+		goOn()
 	})
 	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
 		for range 200 {

@@ -22,13 +22,11 @@ func TestExtend(t *testing.T) {
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.IterationTimeout)
 	})
 	runFixture(t, "nor is one that is closed meanwhile", func(b *fixture) {
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		wd, extended := b.attach(), make(chan error, 1)
+		goOn, wd, extended := b.store.hangs(), b.attach(), make(chan error, 1)
 		go func() { extended <- wd.Extend(time.Hour) }()
 		synctest.Wait()
 		require.NoError(b.t, wd.Close())
-		close(hang)
+		goOn()
 		require.ErrorIs(b.t, <-extended, watchdog.ErrClosed)
 	})
 	runFixture(t, "lengths that make no sense are refused and nothing is written", func(b *fixture) {

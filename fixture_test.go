@@ -212,6 +212,16 @@ func (s *flakyStore) set(change func(s *flakyStore)) {
 	change(s)
 }
 
+// hangs has Append wait until goOn is called.
+func (s *flakyStore) hangs() (goOn func()) {
+	hang := make(chan struct{})
+	s.set(func(s *flakyStore) { s.hang = hang })
+	return func() {
+		s.set(func(s *flakyStore) { s.hang = nil })
+		close(hang)
+	}
+}
+
 func (s *flakyStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	s.mu.Lock()
 	fail, hang, ignoresContext := s.fail, s.hang, s.ignoresContext
@@ -300,6 +310,9 @@ func refusing(kind string) func(events []watchdog.Event) error {
 	}
 }
 
+// calls counts what a store was asked.
+type calls struct{ appends, reads, selects, transacts int }
+
 // A countingStore is a Memory that counts what is asked of it, and can be told to be slow. It is not a *Memory to the
 // watchdog, so that it is waited for.
 type countingStore struct {
@@ -307,26 +320,47 @@ type countingStore struct {
 
 	delay time.Duration
 
-	mu                 sync.Mutex
-	transacts, appends []int // how many exchanges and events each had
-	goroutines         int   // the most that were seen
+	mu         sync.Mutex
+	calls      calls
+	exchanges  int // of all transactions
+	read       int // how many events were read
+	goroutines int // the most that were seen
 }
 
-func (s *countingStore) answer(asked *[]int, n int) {
+func (s *countingStore) count(one func()) {
 	s.mu.Lock()
-	*asked = append(*asked, n)
+	one()
 	s.goroutines = max(s.goroutines, runtime.NumGoroutine())
 	s.mu.Unlock()
 	time.Sleep(s.delay)
 }
 
 func (s *countingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	s.answer(&s.appends, len(events))
+	s.count(func() { s.calls.appends++ })
 	return s.Memory.Append(context.WithoutCancel(ctx), events...)
 }
 
+func (s *countingStore) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
+	events, err := s.Memory.Read(ctx, kind, id)
+	s.count(func() { s.calls.reads, s.read = s.calls.reads+1, s.read+len(events) })
+	return events, err
+}
+
+func (s *countingStore) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	events, err := s.Memory.Select(ctx, of)
+	s.count(func() { s.calls.selects, s.read = s.calls.selects+1, s.read+len(events) })
+	return events, err
+}
+
 func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	s.answer(&s.transacts, len(exchanges))
+	s.count(func() { s.calls.transacts, s.exchanges = s.calls.transacts+1, s.exchanges+len(exchanges) })
+	for _, x := range exchanges {
+		decide := x.Decide
+		x.Decide = func(events []watchdog.Event) []watchdog.Event {
+			s.read += len(events)
+			return decide(events)
+		}
+	}
 	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
 }
 

@@ -198,12 +198,11 @@ func TestTry(t *testing.T) {
 	})
 	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
+			goOn := b.store.hangs()
 			begun := time.Now()
 			require.Error(b.t, wd.Try(b.t.Context(), hangs))
 			require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
-			close(hang)
+			goOn()
 		}, retry)
 	})
 	t.Run("without a run it is the work", func(t *testing.T) {

@@ -24,8 +24,9 @@ type hangingSpend struct {
 	mu    sync.Mutex
 	hang  chan struct{}
 	fail  error
-	calls int // that are under way
-	most  int // of them at one time
+	loses bool // carries out what it is asked, and its answers are lost
+	calls int  // that are under way
+	most  int  // of them at one time
 	takes int
 }
 
@@ -33,6 +34,16 @@ func (s *hangingSpend) set(change func(s *hangingSpend)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
+}
+
+// hangs has every call wait until goOn is called.
+func (s *hangingSpend) hangs() (goOn func()) {
+	hang := make(chan struct{})
+	s.set(func(s *hangingSpend) { s.hang = hang })
+	return func() {
+		s.set(func(s *hangingSpend) { s.hang = nil })
+		close(hang)
+	}
 }
 
 func (s *hangingSpend) begin() error {
@@ -53,7 +64,11 @@ func (s *hangingSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog
 	if err := s.begin(); err != nil {
 		return watchdog.Grant{}, err
 	}
-	return s.memory.Take(context.WithoutCancel(ctx), slice)
+	g, err := s.memory.Take(context.WithoutCancel(ctx), slice)
+	if s.loses {
+		return watchdog.Grant{}, errDiskFull
+	}
+	return g, err
 }
 
 func (s *hangingSpend) Return(ctx context.Context, id string, unused watchdog.Totals) error {
@@ -105,26 +120,22 @@ func inSpendBubble(t *testing.T, test func(t *testing.T, store *hangingSpend, at
 
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
-	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
-		"what a slice of another run leaves is no room under a smaller limit": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
-			small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
-			admit(t, small, requests(5))
-			refused := refuse(t, small, requests(1))
-			require.Equal(t, "team", refused.Scope)
-			require.EqualValues(t, 5, refused.Allowed)
-			admit(t, big, requests(5))
-		},
-		"a period and a zone of its own is another limit": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			attach("s-1", watchdog.Config{Scopes: teamOf(640)})
-			hourly := teamOf(640)
-			hourly[0].Period = watchdog.PeriodHour
-			admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
-			require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
-		},
-	} {
-		runSpend(t, name, test)
-	}
+	runSpend(t, "what a slice of another run leaves is no room under a smaller limit", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+		big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
+		small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
+		admit(t, small, requests(5))
+		refused := refuse(t, small, requests(1))
+		require.Equal(t, "team", refused.Scope)
+		require.EqualValues(t, 5, refused.Allowed)
+		admit(t, big, requests(5))
+	})
+	runSpend(t, "a period and a zone of its own is another limit", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		attach("s-1", watchdog.Config{Scopes: teamOf(640)})
+		hourly := teamOf(640)
+		hourly[0].Period = watchdog.PeriodHour
+		admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
+		require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
+	})
 }
 
 // TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
@@ -235,11 +246,10 @@ func TestGiveBackSlices(t *testing.T) {
 	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
 	inSpendBubble(t, func(t *testing.T, store *hangingSpend, _ attachRun) {
 		var log bytes.Buffer
-		lossy := &forgetfulSpend{hangingSpend: store}
 		own := cfg
-		own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
+		own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, store, slog.New(slog.NewTextHandler(&log, nil))
 		wd := guard(t, own)
-		lossy.loses = true
+		store.set(func(s *hangingSpend) { s.loses = true })
 		_, err := wd.Admit(context.Background(), "", requests(600))
 		require.ErrorIs(t, err, errDiskFull)
 		require.NoError(t, wd.Close())
@@ -253,21 +263,20 @@ func TestSpendBounds(t *testing.T) {
 		Requests: 640, ToolCalls: 640, Tools: map[string]int64{"rm": 64}, WarnAt: []float64{},
 	}}, Scopes: teamOf(640)}
 	runSynced(t, "New waits for the record timeout in all, also beside a store of events that answers at once", func(t *testing.T) {
-		store, hang := &hangingSpend{}, make(chan struct{})
-		store.set(func(s *hangingSpend) { s.hang = hang })
+		store := &hangingSpend{}
+		goOn := store.hangs()
 		cfg := own
 		cfg.Store, cfg.SpendStore, cfg.Logger = &watchdog.Memory{}, store, quiet
 		began := time.Now()
 		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout, "with the close of what it began")
-		close(hang)
+		goOn()
 		synctest.Wait()
 		require.LessOrEqual(t, store.charged(t, "team").Requests, int64(0), "what is granted late is given back")
 	})
 	runSpend(t, "Admit waits for the record timeout in all, and the limit has not tripped", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		wd, hang := attach("s-1", own), make(chan struct{})
-		store.set(func(s *hangingSpend) { s.hang = hang })
+		wd, goOn := attach("s-1", own), store.hangs()
 		began := time.Now()
 		_, err := wd.Admit(context.Background(), "", watchdog.Amount{Requests: 100, ToolCalls: 20, Tool: "rm"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -280,19 +289,18 @@ func TestSpendBounds(t *testing.T) {
 		require.ErrorIs(t, err, errHostGone)
 		require.Equal(t, time.Second, time.Since(began), "its caller gives up")
 		require.NoError(t, admit(t, wd, requests(1)).Settle(requests(1)), "of what is there")
-		close(hang)
+		goOn()
 	})
 	runSpend(t, "Close waits for twice the record timeout, and what is granted late is given back", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		wd, hang := attach("s-1", own), make(chan struct{})
+		wd := attach("s-1", own)
 		c := admit(t, wd, requests(3))
-		store.set(func(s *hangingSpend) { s.hang = hang })
+		goOn := store.hangs()
 		go func() { _, _ = wd.Admit(context.Background(), "", requests(600)) }()
 		synctest.Wait()
 		began := time.Now()
 		require.NoError(t, wd.Close())
 		require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
-		store.set(func(s *hangingSpend) { s.hang = nil })
-		close(hang)
+		goOn()
 		synctest.Wait()
 		require.LessOrEqual(t, store.charged(t, "team").Requests, int64(20), "two slices of a sixty-fourth, at most")
 		require.NoError(t, c.Settle(requests(3)))
@@ -302,8 +310,8 @@ func TestSpendBounds(t *testing.T) {
 		for i := range runs {
 			runs[i] = attach(fmt.Sprint("s-", i), cfg)
 		}
-		hang, before := make(chan struct{}), goroutines()
-		store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+		goOn, before := store.hangs(), goroutines()
+		store.set(func(s *hangingSpend) { s.most = 0 })
 		var all sync.WaitGroup
 		for range 3 { // and again, when those before have given up
 			for _, wd := range runs {
@@ -313,9 +321,8 @@ func TestSpendBounds(t *testing.T) {
 			require.Less(t, goroutines()-before, len(runs)+10, "one for each caller, and few more")
 			all.Wait()
 		}
-		store.set(func(s *hangingSpend) { s.hang = nil })
 		require.Equal(t, 1, store.most)
-		close(hang)
+		goOn()
 		synctest.Wait()
 	})
 	runSpend(t, "without a timer no goroutine begins", func(t *testing.T, store *hangingSpend, attach attachRun) {
@@ -425,14 +432,15 @@ func TestSettleLate(t *testing.T) {
 func TestSettleLateFails(t *testing.T) {
 	cfg := watchdog.Config{Scopes: teamOf(1000)}
 	runSpend(t, "because it hangs", func(t *testing.T, hanging *hangingSpend, attach attachRun) {
-		store, hang := &talliedSpend{hangingSpend: hanging}, make(chan struct{})
+		store := &talliedSpend{hangingSpend: hanging}
 		own := cfg
 		own.SpendStore = store
 		own.Scopes = append(own.Scopes, watchdog.SharedSpend{Scope: "day", Spend: watchdog.Spend{Requests: 1000}})
 		wd := attach("s-1", own)
 		c := admit(t, wd, requests(100))
 		require.NoError(t, wd.Close())
-		store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+		goOn := store.hangs()
+		store.set(func(s *hangingSpend) { s.most = 0 })
 		for range 3 {
 			began := time.Now()
 			require.ErrorIs(t, c.Settle(requests(900)), context.DeadlineExceeded)
@@ -441,9 +449,8 @@ func TestSettleLateFails(t *testing.T) {
 			require.ErrorIs(t, wd.Close(), context.DeadlineExceeded)
 			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
 		}
-		store.set(func(s *hangingSpend) { s.hang = nil })
 		require.Equal(t, 1, store.most, "a store that hangs is not asked again")
-		close(hang)
+		goOn()
 		synctest.Wait()
 		require.NoError(t, c.Settle(requests(900)))
 		require.EqualValues(t, 900, store.charged(t, "team").Requests)

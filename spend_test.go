@@ -107,21 +107,17 @@ func refuse(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) *watchdog
 	return refused
 }
 
-func TestSettle(t *testing.T) {
-	for name, test := range map[string]func(t *testing.T, f *fixture, wd *watchdog.Watchdog){
-		"a negative amount is an error and changes nothing": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			c := admit(t, wd, requests(8))
-			require.ErrorIs(t, c.Settle(requests(-1)), watchdog.ErrInvalid)
-			_, err := wd.Admit(context.Background(), "", requests(-1))
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.EqualValues(t, 8, wd.Usage()[0].Admitted)
-		},
-	} {
-		runFixture(t, name, func(f *fixture) {
-			f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-			test(f.t, f, f.attach())
-		})
-	}
+// TestNegativeAmount protects what is open and used from an amount that is an error.
+func TestNegativeAmount(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+		wd := f.attach()
+		c := admit(f.t, wd, requests(8))
+		require.ErrorIs(f.t, c.Settle(requests(-1)), watchdog.ErrInvalid)
+		_, err := wd.Admit(context.Background(), "", requests(-1))
+		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
+		require.EqualValues(f.t, 8, wd.Usage()[0].Admitted)
+	})
 }
 
 // TestSpendWarningObserved protects that a run that is only observed is warned of what it used at once, also if a call
@@ -141,7 +137,7 @@ func TestSpendWarningObserved(t *testing.T) {
 	})
 }
 
-// TestSpendWindow protects what a window has spent from a host that keeps its start in whole seconds, and each window
+// TestWindowOfSpend protects what a window has spent from a host that keeps its start in whole seconds, and each window
 // from what another one has spent.
 func TestWindowOfSpend(t *testing.T) {
 	const part = 234567 * time.Microsecond
@@ -154,31 +150,27 @@ func TestWindowOfSpend(t *testing.T) {
 		return wd
 	}
 	used := func(wd *watchdog.Watchdog) int64 { return wd.Usage()[0].Used }
-	for name, test := range map[string]func(f *fixture){
-		"a start in whole seconds is that of the window, before any event": func(f *fixture) {
-			begin(f)
-			for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
-				f.run.StartedAt = kept
-				require.EqualValues(t, 40, used(f.attach()), kept)
-			}
-			require.Empty(t, f.events(watchdog.EventResume))
-		},
-		"a resume within the second begins at zero, and is found again": func(f *fixture) {
-			_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
-			require.NoError(t, err)
-			f.pass(part)
-			resumed := f.resume()
-			require.Equal(t, noon.Add(3*part), resumed.StartedAt())
-			require.Zero(t, used(resumed))
-			admit(t, resumed, requests(7))
-			for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
-				f.run.StartedAt = kept
-				require.EqualValues(t, 7, used(f.attach()), kept)
-			}
-		},
-	} {
-		runFixture(t, name, test)
-	}
+	runFixture(t, "a start in whole seconds is that of the window, before any event", func(f *fixture) {
+		begin(f)
+		for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
+			f.run.StartedAt = kept
+			require.EqualValues(t, 40, used(f.attach()), kept)
+		}
+		require.Empty(t, f.events(watchdog.EventResume))
+	})
+	runFixture(t, "a resume within the second begins at zero, and is found again", func(f *fixture) {
+		_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
+		require.NoError(t, err)
+		f.pass(part)
+		resumed := f.resume()
+		require.Equal(t, noon.Add(3*part), resumed.StartedAt())
+		require.Zero(t, used(resumed))
+		admit(t, resumed, requests(7))
+		for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
+			f.run.StartedAt = kept
+			require.EqualValues(t, 7, used(f.attach()), kept)
+		}
+	})
 }
 
 // TestSpendLayersBound protects a caller without a timer from a wait for each of the runs around a layer: a bound is
@@ -209,13 +201,11 @@ func TestSpendLayersBound(t *testing.T) {
 				for range 27 {
 					layer = openLayer(t, layer, "in", watchdog.Budget{Spend: limit})
 				}
-				hang := make(chan struct{})
-				store.set(func(s *flakyStore) { s.hang = hang })
+				goOn := store.hangs()
 				began := time.Now()
 				test(t, layer)
 				require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
-				store.set(func(s *flakyStore) { s.hang = nil })
-				close(hang)
+				goOn()
 			})
 		}
 	}
@@ -323,16 +313,14 @@ func TestSpendLargest(t *testing.T) {
 		counts := attach("s-1", cfg)
 		cfg.ObserveOnly = true
 		observed := attach("s-2", cfg)
-		hang := make(chan struct{})
-		store.set(func(s *hangingSpend) { s.hang = hang })
+		goOn := store.hangs()
 		first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
 		require.NoError(t, first.Void())
 		require.NoError(t, second.Void())
 		requireNoneAdmitted(t, observed)
 		_, err := counts.Admit(context.Background(), "", requests(2000))
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
-		store.set(func(s *hangingSpend) { s.hang = nil })
-		close(hang)
+		goOn()
 	})
 }
 
@@ -485,13 +473,11 @@ func TestSpendClosed(t *testing.T) {
 		scopes[0].Scope = "given back first"
 		wd := attach("s-1", watchdog.Config{Scopes: scopes})
 		c := admit(t, wd, requests(50))
-		hang := make(chan struct{})
-		store.set(func(s *hangingSpend) { s.hang = hang })
+		goOn := store.hangs()
 		go wd.Close()
 		synctest.Wait()
 		require.NoError(t, c.Settle(requests(10)))
-		store.set(func(s *hangingSpend) { s.hang = nil })
-		close(hang)
+		goOn()
 		synctest.Wait()
 		require.EqualValues(t, 10, store.chargedInHour(t))
 	})
@@ -596,18 +582,4 @@ func (s *hangingSpend) chargedInHour(t *testing.T) int64 {
 	g, err := s.memory.Take(context.Background(), slice)
 	require.NoError(t, err)
 	return g.Charged.Requests
-}
-
-// A forgetfulSpend carries out what it is asked and can lose its answers.
-type forgetfulSpend struct {
-	*hangingSpend
-	loses bool
-}
-
-func (s *forgetfulSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	g, err := s.hangingSpend.Take(ctx, slice)
-	if s.loses {
-		return watchdog.Grant{}, errDiskFull
-	}
-	return g, err
 }

@@ -260,14 +260,12 @@ func TestSpendNeverWaits(t *testing.T) {
 		runSynced(t, name, func(t *testing.T) {
 			store, spend := &flakyStore{}, &hangingSpend{}
 			cfg := watchdog.Config{
-				Store: store, SpendStore: spend, Logger: quiet, PollOnly: pollOnly, Scopes: teamOf(64_000),
+				Store: store, SpendStore: spend, PollOnly: pollOnly, Scopes: teamOf(64_000),
 				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000, WarnAt: []float64{}}},
 			}
 			wd := guard(t, cfg)
 			layer := openLayer(t, wd, "in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
-			hang := make(chan struct{})
-			store.set(func(s *flakyStore) { s.hang = hang })
-			spend.set(func(s *hangingSpend) { s.hang = hang })
+			goOn, spendGoesOn := store.hangs(), spend.hangs()
 			if !pollOnly { // a slice is being taken, and a call waits for it
 				go func() { _, _ = layer.Admit(context.Background(), "", requests(2000)) }()
 				synctest.Wait()
@@ -280,9 +278,8 @@ func TestSpendNeverWaits(t *testing.T) {
 				}
 			}
 			require.Positive(t, wd.Usage()[0].Used)
-			store.set(func(s *flakyStore) { s.hang = nil })
-			spend.set(func(s *hangingSpend) { s.hang = nil })
-			close(hang)
+			goOn()
+			spendGoesOn()
 			synctest.Wait()
 		})
 	}

@@ -22,7 +22,7 @@ func grep(n int) loop.Step {
 // TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
 // attach goes on where the process before was, but for what a crash lost.
 func TestStepAfterRestart(t *testing.T) {
-	transactional := func(f *fixture) { f.cfg.Store = &readingStore{} }
+	transactional := func(f *fixture) { f.cfg.Store = &countingStore{} }
 	plain := func(*fixture) {}
 	for name, store := range map[string]func(*fixture){"a store": plain, "a transactional store": transactional} {
 		runFixture(t, "Close forgets nothing, with "+name, func(f *fixture) {

@@ -26,8 +26,8 @@ func TestStoreHangs(t *testing.T) {
 		for name, ignoresContext := range map[string]bool{" and heeds its context": false, " and heeds nothing": true} {
 			runFixture(t, what+name, func(b *fixture) {
 				b.cfg.Budget.WarnAt = []float64{}
-				wd, hang, decided := b.attach(), make(chan struct{}), noon
-				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
+				wd, goOn, decided := b.attach(), b.store.hangs(), noon
+				b.store.set(func(s *flakyStore) { s.ignoresContext = ignoresContext })
 				if end != nil {
 					go end(wd)
 				} else {
@@ -39,8 +39,7 @@ func TestStoreHangs(t *testing.T) {
 				require.NoError(b.t, wd.Context().Err(), "record, then cancel")
 				b.pass(1)
 				require.Error(b.t, wd.Context().Err())
-				b.store.set(func(s *flakyStore) { s.hang = nil })
-				close(hang)
+				goOn()
 				synctest.Wait()
 				require.Equal(b.t, decided, wd.Stop().FiredAt, "when it was decided")
 				require.NoError(b.t, wd.Close())
@@ -54,13 +53,12 @@ func TestStoreHangs(t *testing.T) {
 	} {
 		runFixture(t, name+" waits for the record, so that every reader sees one stop", func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{}
-			wd, hang, found := b.attach(), make(chan struct{}), make(chan *watchdog.Stop, 1)
-			b.store.set(func(s *flakyStore) { s.hang = hang })
+			wd, goOn, found := b.attach(), b.store.hangs(), make(chan *watchdog.Stop, 1)
 			b.pass(over)
 			go func() { found <- look(wd) }()
 			synctest.Wait()
 			require.Empty(b.t, found)
-			close(hang)
+			goOn()
 			require.Same(b.t, <-found, b.stopped(wd))
 		})
 	}
@@ -193,35 +191,6 @@ func TestRetryRace(t *testing.T) {
 	require.Equal(t, 10, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
 }
 
-// calls counts what a store was asked.
-type calls struct{ appends, reads, selects, transacts int }
-
-// An innerStore is a TransactionalStore that counts.
-type innerStore struct {
-	watchdog.Memory
-	calls calls
-}
-
-func (s *innerStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	s.calls.appends++
-	return s.Memory.Append(ctx, events...)
-}
-
-func (s *innerStore) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-	s.calls.reads++
-	return s.Memory.Read(ctx, kind, id)
-}
-
-func (s *innerStore) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
-	s.calls.selects++
-	return s.Memory.Select(ctx, selection)
-}
-
-func (s *innerStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	s.calls.transacts++
-	return s.Memory.Transact(ctx, exchanges...)
-}
-
 // A closedWrapper wraps a store and is not to be passed by.
 type closedWrapper struct {
 	inside watchdog.EventStore
@@ -245,7 +214,7 @@ func (s *openWrapper) Unwrap() watchdog.EventStore { return s.inside }
 
 // An embedder has Select and Transact of the store that it embeds, and overrides Append alone.
 type embedder struct {
-	*innerStore
+	*countingStore
 	appended []string
 }
 
@@ -253,7 +222,7 @@ func (s *embedder) Append(ctx context.Context, events ...watchdog.Event) error {
 	for _, e := range events {
 		s.appended = append(s.appended, e.Type)
 	}
-	return s.innerStore.Append(ctx, events...)
+	return s.countingStore.Append(ctx, events...)
 }
 
 // liveAndDie attaches, warns, syncs and cancels, resumes and completes a run, and attaches to it again.
@@ -276,7 +245,7 @@ func liveAndDie(t *testing.T, store watchdog.EventStore) {
 // TestWrappedStore protects that a wrapper is passed by only if it says so.
 func TestWrappedStore(t *testing.T) {
 	t.Run("one with Unwrap is passed by where the store inside can do more, however deep it lies", func(t *testing.T) {
-		inside := &innerStore{}
+		inside := &countingStore{}
 		middle := &openWrapper{closedWrapper{inside: inside}}
 		wrapper := &openWrapper{closedWrapper{inside: middle}}
 		liveAndDie(t, wrapper)
@@ -288,7 +257,7 @@ func TestWrappedStore(t *testing.T) {
 		require.Positive(t, inside.calls.selects)
 	})
 	t.Run("one without is asked to append and to read, and nothing inside it is asked anything else", func(t *testing.T) {
-		inside := &innerStore{}
+		inside := &countingStore{}
 		wrapper := &closedWrapper{inside: inside}
 		liveAndDie(t, wrapper)
 		require.Equal(t, wrapper.calls, inside.calls)
@@ -296,26 +265,18 @@ func TestWrappedStore(t *testing.T) {
 		require.Positive(t, wrapper.calls.reads)
 	})
 	t.Run("nor is anything behind it", func(t *testing.T) {
-		inside := &innerStore{}
+		inside := &countingStore{}
 		wrapper := &openWrapper{closedWrapper{inside: &closedWrapper{inside: inside}}}
 		liveAndDie(t, wrapper)
 		require.Zero(t, inside.calls.selects+inside.calls.transacts)
 		require.Equal(t, 4, wrapper.calls.appends)
 	})
 	t.Run("one that embeds a store and overrides Append alone does not see the ends", func(t *testing.T) {
-		wrapper := &embedder{innerStore: &innerStore{}}
+		wrapper := &embedder{countingStore: &countingStore{}}
 		liveAndDie(t, wrapper)
 		require.Equal(t, []string{watchdog.EventWarning, watchdog.EventResume}, wrapper.appended)
-		require.Equal(t, 2, wrapper.innerStore.calls.transacts)
+		require.Equal(t, 2, wrapper.countingStore.calls.transacts)
 	})
-}
-
-// sum is the total of what a store was asked for.
-func sum(asked []int) (n int) {
-	for _, one := range asked {
-		n += one
-	}
-	return n
 }
 
 // hourly is a run of an hour without warnings.
@@ -381,8 +342,8 @@ func TestTogether(t *testing.T) {
 			requireStop(t, wd, watchdog.WallClockExceeded)
 		}
 		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-		require.Equal(t, runs, sum(store.transacts))
-		require.LessOrEqual(t, len(store.transacts), 4)
+		require.Equal(t, runs, store.exchanges)
+		require.LessOrEqual(t, store.calls.transacts, 4)
 		closeAll(t, all)
 	})
 	bubble("a store that is slow needs few goroutines for ten thousand runs", func(t *testing.T, store *countingStore) {
@@ -438,7 +399,7 @@ func TestWarnedTogether(t *testing.T) {
 		after(store.delay)
 		require.EqualValues(t, runs, told.Load())
 		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
-		require.LessOrEqual(t, len(store.appends), 4)
+		require.LessOrEqual(t, store.calls.appends, 4)
 		require.Zero(t, ended(all))
 		store.delay = 0
 		closeAll(t, all)
@@ -461,13 +422,12 @@ func TestSignalsNeverWait(t *testing.T) {
 			t.Run(what+" as the first sign, of a run that is late, while the store hangs, "+name, func(t *testing.T) {
 				cfg := watchdog.Config{Budget: budget, PollOnly: pollOnly, Kinds: watchdog.Kinds{Activity: []string{"token"}}}
 				inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-					hang := make(chan struct{})
-					store.set(func(s *flakyStore) { s.hang = hang })
+					goOn := store.hangs()
 					after(time.Minute + 1) // with a timer the stop is being recorded now
 					began := time.Now()
 					signal(wd)
 					require.Zero(t, time.Since(began))
-					close(hang)
+					goOn()
 					synctest.Wait()
 					_, fired := wd.Fired() // which is where a run without a timer is stopped
 					require.True(t, fired)

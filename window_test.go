@@ -311,7 +311,7 @@ func TestContinue(t *testing.T) {
 		})
 	})
 	runFixture(t, "a hundred resumes cost no more than one", func(b *fixture) {
-		store := &readingStore{}
+		store := &countingStore{}
 		b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
 		require.NoError(b.t, b.attach().Close())
 		read := map[int]int{}
@@ -477,35 +477,6 @@ func TestContinueAlone(t *testing.T) {
 	})
 }
 
-// A readingStore is a Memory that counts the events that are read from it.
-type readingStore struct {
-	watchdog.Memory
-	read int
-}
-
-func (s *readingStore) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-	events, err := s.Memory.Read(ctx, kind, id)
-	s.read += len(events)
-	return events, err
-}
-
-func (s *readingStore) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
-	events, err := s.Memory.Select(ctx, of)
-	s.read += len(events)
-	return events, err
-}
-
-func (s *readingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	for _, x := range exchanges {
-		decide := x.Decide
-		x.Decide = func(events []watchdog.Event) []watchdog.Event {
-			s.read += len(events)
-			return decide(events)
-		}
-	}
-	return s.Memory.Transact(ctx, exchanges...)
-}
-
 // waits returns a run whose ladder ends in a wait, after so many stretches that are too long, of a minute each.
 func waits(b *fixture, store watchdog.EventStore, stretches int) *watchdog.Watchdog {
 	b.cfg.Store, b.cfg.PollOnly = store, true
@@ -535,7 +506,7 @@ func eventsOf(t *testing.T, store *watchdog.Memory) (n int) {
 func TestCheckpointReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the mock clock sleeps
 		read := func(stretches int) (attach, synced, trip int) {
-			store := &readingStore{}
+			store := &countingStore{}
 			b := newFixture(t)
 			wd := waits(b, store, stretches)
 			store.read = 0
@@ -590,7 +561,7 @@ func TestCheckpointBesides(t *testing.T) {
 		require.NoError(t, cut.Close())
 	})
 	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
-		b, store := newFixture(t), &readingStore{}
+		b, store := newFixture(t), &countingStore{}
 		wd := waits(b, store, 300)
 		require.NoError(t, store.Append(context.Background(), watchdog.Event{
 			ID: "damaged", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventExtend,
