@@ -61,16 +61,15 @@ func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64
 func replayHistory(t *testing.T, seed uint64) {
 	t.Helper()
 	p := newPastimes(seed, true)
-	if flaw := p.live(); flaw != "" {
-		t.Errorf("seed %d (replay it with -history %d): %s\n%s", seed, seed, flaw, strings.Join(p.log, "\n"))
-	} else if *historySeed < 0 {
+	if flaw := p.live(); flaw == "" && *historySeed < 0 {
 		t.Errorf("seed %d fails and does not when it is replayed", seed)
 	}
+	p.report(t, seed)
 }
 
 // Pastimes are a history: two processes, what they share, and the model of it.
 type pastimes struct {
-	rng       *rand.Rand
+	history
 	real      atomic.Int64
 	database  *database
 	processes [2]*process
@@ -80,9 +79,36 @@ type pastimes struct {
 	windows   []*modelWindow // the chain of the run
 	persisted *modelWindow   // whose start the session's row has
 	layers    []*modelWindow
-	flaw      string
-	logs      bool
-	log       []string
+}
+
+// A history is chosen by a seed, and keeps what was wrong first, and what happened if that is to be logged.
+type history struct {
+	rng  *rand.Rand
+	flaw string
+	logs bool
+	log  []string
+}
+
+func (h *history) chance(n int) bool { return h.rng.IntN(n) == 0 }
+
+func (h *history) say(format string, args ...any) {
+	if h.logs {
+		h.log = append(h.log, fmt.Sprintf(format, args...))
+	}
+}
+
+func (h *history) fail(format string, args ...any) {
+	if h.flaw == "" {
+		h.flaw = fmt.Sprintf(format, args...)
+	}
+}
+
+// report fails the test if something was wrong.
+func (h *history) report(t *testing.T, seed uint64) {
+	t.Helper()
+	if h.flaw != "" {
+		t.Errorf("seed %d (replay it with -history %d): %s\n%s", seed, seed, h.flaw, strings.Join(h.log, "\n"))
+	}
 }
 
 // A process attaches to the run, and is closed, or killed, again and again.
@@ -110,7 +136,7 @@ type heldBoth struct {
 }
 
 func newPastimes(seed uint64, logs bool) *pastimes {
-	h := &pastimes{rng: rand.New(rand.NewPCG(seed, 17)), database: newDatabase(), logs: logs}
+	h := &pastimes{history: history{rng: rand.New(rand.NewPCG(seed, 17)), logs: logs}, database: newDatabase()}
 	h.budget = h.newBudget(time.Hour)
 	h.steady, h.continues = h.chance(4), h.chance(4)
 	for i := range h.processes {
@@ -139,20 +165,6 @@ func (h *pastimes) newProcess(name string) *process {
 	}
 	h.say("%s: transactional %v, uptime %v, busy %v", name, p.host.transactional, p.uptime, p.busy != nil)
 	return p
-}
-
-func (h *pastimes) chance(n int) bool { return h.rng.IntN(n) == 0 }
-
-func (h *pastimes) say(format string, args ...any) {
-	if h.logs {
-		h.log = append(h.log, fmt.Sprintf(format, args...))
-	}
-}
-
-func (h *pastimes) fail(format string, args ...any) {
-	if h.flaw == "" {
-		h.flaw = fmt.Sprintf(format, args...)
-	}
 }
 
 // newBudget is a random one.

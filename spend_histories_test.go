@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,14 +45,13 @@ func spendFrom(t *testing.T, from uint64) {
 
 func replaySpend(t *testing.T, seed uint64) {
 	h := newSpendHistory(seed, true)
-	if flaw := h.live(); flaw != "" {
-		t.Errorf("seed %d (replay it with -history %d): %s\n%s", seed, seed, flaw, strings.Join(h.log, "\n"))
-	}
+	h.live()
+	h.report(t, seed)
 }
 
 // A spendHistory is two processes, the runs that they attach to, and everything that was ever charged.
 type spendHistory struct {
-	rng       *rand.Rand
+	history
 	memory    *watchdog.Memory
 	processes [2]*spendProcess
 	period    watchdog.Period
@@ -81,9 +79,6 @@ type spendHistory struct {
 	reserve  int64 // of each run's requests
 	kept     int64 // of those of the shared scope
 	warnAt   []float64
-	flaw     string
-	logs     bool
-	log      []string
 }
 
 // A spendProcess is one life of a process, until it is killed.
@@ -98,7 +93,7 @@ type spendProcess struct {
 func newSpendHistory(seed uint64, logs bool) *spendHistory {
 	time.Sleep(24*time.Hour - time.Since(time.Now().Truncate(24*time.Hour))) // at midnight, also when it is replayed
 	h := &spendHistory{
-		rng: rand.New(rand.NewPCG(seed, 19)), memory: &watchdog.Memory{}, logs: logs,
+		history: history{rng: rand.New(rand.NewPCG(seed, 19)), logs: logs}, memory: &watchdog.Memory{},
 		limits: map[string]spendSum{}, retired: map[string]bool{}, given: map[string]int64{},
 		stands: map[string]spendStand{}, late: map[string]bool{}, began: time.Now(),
 	}
@@ -124,17 +119,9 @@ func newSpendHistory(seed uint64, logs bool) *spendHistory {
 // size is that of a limit: some are of few calls, some of many slices.
 func (h *spendHistory) size() int64 { return 4 + h.rng.Int64N(1<<h.rng.IntN(10)+1) }
 
-func (h *spendHistory) chance(n int) bool { return h.rng.IntN(n) == 0 }
-
 func (h *spendHistory) say(format string, args ...any) {
 	if h.logs {
-		h.log = append(h.log, fmt.Sprintf("%s "+format, append([]any{time.Now().Format("15:04:05")}, args...)...))
-	}
-}
-
-func (h *spendHistory) fail(format string, args ...any) {
-	if h.flaw == "" {
-		h.flaw = fmt.Sprintf(format, args...)
+		h.history.say("%s "+format, append([]any{time.Now().Format("15:04:05")}, args...)...)
 	}
 }
 
