@@ -81,8 +81,8 @@ func TestUsage(t *testing.T) {
 		require.EqualValues(t, 1, watchdog.Usage{Used: 7, Admitted: 2, Allowed: 10}.Remaining())
 	})
 	t.Run("its text names the tool", func(t *testing.T) {
-		text := watchdog.Usage{Limit: "tool_calls", Tool: "rm", Used: 1, Allowed: 2}.String()
-		require.Equal(t, `tool calls of "rm": 1 of 2 used`, text)
+		text := watchdog.Usage{Limit: "tool_calls", Tool: "rm", Used: 1, Admitted: 3, Allowed: 4}.String()
+		require.Equal(t, `tool calls of "rm": 1 of 4 used, 3 admitted`, text)
 	})
 	runFixture(t, "it is that of now after a call was refused", func(f *fixture) {
 		f.cfg.Budget.Spend = watchdog.Spend{Tokens: 10, WarnAt: []float64{}}

@@ -195,6 +195,17 @@ func TestStep(t *testing.T) {
 // TestStepOfPerson protects a run in which a person asks for the same again.
 func TestStepOfPerson(t *testing.T) {
 	person := loop.Step{Class: loop.Person}
+	runFixture(t, "it begins anew", func(f *fixture) {
+		wd := f.attach()
+		for range 20 {
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			require.True(f.t, wd.Step(person).New)
+		}
+		f.live(wd)
+		_, asked := wd.Poll()
+		require.False(f.t, asked)
+	})
 	runFixture(t, "what was asked before, and not taken, is not in the way of what is asked later", func(f *fixture) {
 		f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
 		wd := f.attach()

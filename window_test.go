@@ -144,7 +144,7 @@ func TestFreshWindows(t *testing.T) {
 		wd := b.attach()
 		step := layer(b, wd)
 		b.pass(time.Second)
-		b.stopped(step)
+		require.Equal(b.t, "s-1", b.stopped(step).Parent)
 		session := b.run
 		session.ID = "s-1/step"
 		other := attachTo(context.Background(), b.t, session, b.cfg)
