@@ -205,7 +205,7 @@ func TestDoStopped(t *testing.T) {
 	})
 	runDo(t, "not, when it is only a layer that is stopped", func(g *doing) {
 		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-			layer := openLayer(g, wd, "test", watchdog.Budget{Idle: time.Minute})
+			layer := openLayer(g.T, wd, "test", watchdog.Budget{Idle: time.Minute})
 			<-layer.Context().Done()
 			return context.Cause(layer.Context())
 		})
@@ -441,7 +441,7 @@ func TestDoMethod(t *testing.T) {
 	})
 	runDo(t, "a layer is complete when its loop returns nil, and the run goes on", func(g *doing) {
 		require.NoError(g, g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-			layer := openLayer(g, wd, "plan", watchdog.Budget{})
+			layer := openLayer(g.T, wd, "plan", watchdog.Budget{})
 			require.NoError(g, layer.Do(returning(nil)))
 			require.ErrorIs(g, context.Cause(layer.Context()), watchdog.ErrComplete)
 			return wd.Context().Err()

@@ -79,19 +79,19 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // guard guards a run that begins now, until the end of the test.
-func guard(t testing.TB, cfg watchdog.Config) *watchdog.Watchdog {
+func guard(t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
 	t.Helper()
 	return guardUnder(context.Background(), t, cfg)
 }
 
 // guardUnder is guard under a parent.
-func guardUnder(parent context.Context, t testing.TB, cfg watchdog.Config) *watchdog.Watchdog {
+func guardUnder(parent context.Context, t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
 	t.Helper()
 	return attachTo(parent, t, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
 }
 
 // attachTo attaches to a run until the end of the test, with a quiet log if the config has none.
-func attachTo(parent context.Context, t testing.TB, run watchdog.Run, cfg watchdog.Config) *watchdog.Watchdog {
+func attachTo(parent context.Context, t *testing.T, run watchdog.Run, cfg watchdog.Config) *watchdog.Watchdog {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
@@ -103,7 +103,7 @@ func attachTo(parent context.Context, t testing.TB, run watchdog.Run, cfg watchd
 }
 
 // openLayer makes a layer, which ends with its run.
-func openLayer(t testing.TB, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
+func openLayer(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
 	t.Helper()
 	layer, err := wd.Layer(name, budget)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func openLayer(t testing.TB, wd *watchdog.Watchdog, name string, budget watchdog
 }
 
 // openHold opens a hold that only its close or its run's end closes.
-func openHold(t testing.TB, wd *watchdog.Watchdog, key string, limit watchdog.HoldLimit) *watchdog.Hold {
+func openHold(t *testing.T, wd *watchdog.Watchdog, key string, limit watchdog.HoldLimit) *watchdog.Hold {
 	t.Helper()
 	h, err := wd.Hold(context.Background(), key, limit)
 	require.NoError(t, err)
