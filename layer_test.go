@@ -116,11 +116,12 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
-func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
+// runLadder runs a case of a test in a bubble with a run whose idle limit is 300 ms and has the ladder.
+func runLadder(
+	t *testing.T, name string, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind,
+) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		b := newFixture(t)
+	runFixture(t, name, func(b *fixture) {
 		b.run.StartedAt, b.cfg.Clock = time.Now(), nil
 		b.cfg.Budget = watchdog.Budget{Idle: 300 * time.Millisecond, Ladders: watchdog.Ladders{Idle: rungs}}
 		test(b, b.attach())
@@ -128,83 +129,71 @@ func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs 
 }
 
 func TestTry(t *testing.T) {
-	t.Run("each attempt at a call that hangs begins when the directive is given", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			var began []time.Duration
-			var asked []watchdog.DirectiveKind
-			begun := time.Now()
-			var err error
-			for again := (*watchdog.Directive)(nil); ; {
-				err = wd.Try(wd.Context(), func(ctx context.Context) error {
-					began = append(began, time.Since(begun).Truncate(time.Millisecond))
-					return hangs(ctx)
-				})
-				if !errors.As(err, &again) {
-					break
-				}
-				require.ErrorIs(b.t, err, context.Canceled)
-				asked = append(asked, again.Kind)
-				again = nil
+	runLadder(t, "each attempt at a call that hangs begins when the directive is given", func(b *fixture, wd *watchdog.Watchdog) {
+		var began []time.Duration
+		var asked []watchdog.DirectiveKind
+		begun := time.Now()
+		var err error
+		for again := (*watchdog.Directive)(nil); ; {
+			err = wd.Try(wd.Context(), func(ctx context.Context) error {
+				began = append(began, time.Since(begun).Truncate(time.Millisecond))
+				return hangs(ctx)
+			})
+			if !errors.As(err, &again) {
+				break
 			}
-			require.ErrorIs(b.t, err, watchdog.IdleExceeded)
-			require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
-			require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
-			require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
-		}, retry, unstuck)
-	})
-	t.Run("WAIT ends none, nor does a directive that came before", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			time.Sleep(350 * time.Millisecond)
-			synctest.Wait()
-			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
-				time.Sleep(290 * time.Millisecond)
-				require.NoError(b.t, ctx.Err())
-				wd.Activity()
-				time.Sleep(299 * time.Millisecond)
-				return ctx.Err()
-			}))
-		}, retry, waiting, retry)
-	})
-	t.Run("it ends with the caller's context, with the run, and returns what the work returned", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			ctx, stop := context.WithCancelCause(b.t.Context())
-			stop(errHostGone)
-			require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
-			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
-		}, retry)
-	})
-	t.Run("a store that is away is not asked for each work", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			openHold(b.t, wd, "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
-			synctest.Wait()
-			asked := b.store.appends
-			require.Positive(b.t, asked)
-			for range 3 {
-				require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
-				synctest.Wait()
-			}
-			require.Equal(b.t, asked, b.store.appends)
-		})
-	})
-	t.Run("work that panics leaves nothing behind", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+			require.ErrorIs(b.t, err, context.Canceled)
+			asked = append(asked, again.Kind)
+			again = nil
+		}
+		require.ErrorIs(b.t, err, watchdog.IdleExceeded)
+		require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
+		require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
+		require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
+	}, retry, unstuck)
+	runLadder(t, "WAIT ends none, nor does a directive that came before", func(b *fixture, wd *watchdog.Watchdog) {
+		time.Sleep(350 * time.Millisecond)
+		synctest.Wait()
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
+			time.Sleep(290 * time.Millisecond)
+			require.NoError(b.t, ctx.Err())
+			wd.Activity()
+			time.Sleep(299 * time.Millisecond)
+			return ctx.Err()
+		}))
+	}, retry, waiting, retry)
+	runLadder(t, "it ends with the caller's context and with the run, and returns what the work did", func(b *fixture, wd *watchdog.Watchdog) {
+		ctx, stop := context.WithCancelCause(b.t.Context())
+		stop(errHostGone)
+		require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
+	}, retry)
+	runLadder(t, "a store that is away is not asked for each work", func(b *fixture, wd *watchdog.Watchdog) {
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		openHold(b.t, wd, "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
+		synctest.Wait()
+		asked := b.store.appends
+		require.Positive(b.t, asked)
+		for range 3 {
 			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
-		}, retry)
+			synctest.Wait()
+		}
+		require.Equal(b.t, asked, b.store.appends)
 	})
-	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			goOn := b.store.hangs()
-			begun := time.Now()
-			require.Error(b.t, wd.Try(b.t.Context(), hangs))
-			require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
-			goOn()
-		}, retry)
-	})
+	runLadder(t, "work that panics leaves nothing behind", func(b *fixture, wd *watchdog.Watchdog) {
+		require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+		require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+	}, retry)
+	runLadder(t, "a store that hangs does not keep the work going", func(b *fixture, wd *watchdog.Watchdog) {
+		goOn := b.store.hangs()
+		begun := time.Now()
+		require.Error(b.t, wd.Try(b.t.Context(), hangs))
+		require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		goOn()
+	}, retry)
 	t.Run("without a run it is the work", func(t *testing.T) {
 		require.Equal(t, errDiskFull, (*watchdog.Watchdog)(nil).Try(t.Context(), func(context.Context) error { return errDiskFull }))
 	})

@@ -51,8 +51,8 @@ func TestUnreadableEvent(t *testing.T) {
 }
 
 func TestResumeFails(t *testing.T) {
-	inCancelled := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+	inCancelled := func(name string, test func(b *fixture, k *fakeKeeper)) {
+		runKept(t, name, func(b *fixture, k *fakeKeeper) {
 			wd := b.attach()
 			b.pass(over)
 			b.stopped(wd)
@@ -66,52 +66,44 @@ func TestResumeFails(t *testing.T) {
 		require.Empty(b.t, b.events(watchdog.EventResume))
 		b.stopped(b.attach())
 	}
-	t.Run("a run that cannot be kept is not resumed", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
-				require.Equal(b.t, noon.Add(over).Truncate(time.Microsecond), w.StartedAt(), "the row names the fresh window")
-				return errDiskFull
-			}
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			stillCancelled(b, k)
-		})
+	inCancelled("a run that cannot be kept is not resumed", func(b *fixture, k *fakeKeeper) {
+		k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+			require.Equal(b.t, noon.Add(over).Truncate(time.Microsecond), w.StartedAt(), "the row names the fresh window")
+			return errDiskFull
+		}
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		stillCancelled(b, k)
 	})
-	t.Run("a run whose resumption cannot be recorded is kept no longer", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			stillCancelled(b, k)
-		})
+	inCancelled("a run whose resumption cannot be recorded is kept no longer", func(b *fixture, k *fakeKeeper) {
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		stillCancelled(b, k)
 	})
-	t.Run("an error after the run is resumed says that it is", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			require.ErrorContains(t, err, "the run is resumed")
-			require.Error(t, k.kept[0].Context().Err())
-		})
+	inCancelled("an error after the run is resumed says that it is", func(b *fixture, k *fakeKeeper) {
+		b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		require.ErrorContains(b.t, err, "the run is resumed")
+		require.Error(b.t, k.kept[0].Context().Err())
 	})
-	t.Run("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
-			b.cfg.Store = beforeAppend(b.store, func() {
-				b.clock.step(-minute)
-				cfg.Keeper = nil
-				other, _ = watchdog.Resume(context.Background(), b.run, cfg)
-				b.clock.step(minute)
-			})
-			wd := b.resume()
-			defer other.Close()
-			require.Equal(t, other.StartedAt(), wd.StartedAt())
-			require.Len(t, b.events(watchdog.EventResume), 1)
-			require.Len(t, k.kept, 2)
-			require.Same(t, wd, k.kept[1])
-			require.Error(t, k.kept[0].Context().Err())
-			b.live(wd)
+	inCancelled("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(b *fixture, k *fakeKeeper) {
+		cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
+		b.cfg.Store = beforeAppend(b.store, func() {
+			b.clock.step(-minute)
+			cfg.Keeper = nil
+			other, _ = watchdog.Resume(context.Background(), b.run, cfg)
+			b.clock.step(minute)
 		})
+		wd := b.resume()
+		defer other.Close()
+		require.Equal(b.t, other.StartedAt(), wd.StartedAt())
+		require.Len(b.t, b.events(watchdog.EventResume), 1)
+		require.Len(b.t, k.kept, 2)
+		require.Same(b.t, wd, k.kept[1])
+		require.Error(b.t, k.kept[0].Context().Err())
+		b.live(wd)
 	})
 }
 
