@@ -129,7 +129,7 @@ func runLadder(
 }
 
 func TestTry(t *testing.T) {
-	runLadder(t, "each attempt at a call that hangs begins when the directive is given", func(b *fixture, wd *watchdog.Watchdog) {
+	runLadder(t, "each attempt at a call that hangs begins with its directive", func(b *fixture, wd *watchdog.Watchdog) {
 		var began []time.Duration
 		var asked []watchdog.DirectiveKind
 		begun := time.Now()
@@ -163,7 +163,7 @@ func TestTry(t *testing.T) {
 			return ctx.Err()
 		}))
 	}, retry, waiting, retry)
-	runLadder(t, "it ends with the caller's context and with the run, and returns what the work did", func(b *fixture, wd *watchdog.Watchdog) {
+	runLadder(t, "it ends with the caller's context and the run", func(b *fixture, wd *watchdog.Watchdog) {
 		ctx, stop := context.WithCancelCause(b.t.Context())
 		stop(errHostGone)
 		require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)

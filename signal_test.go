@@ -114,7 +114,8 @@ func TestNote(t *testing.T) {
 }
 
 func TestSignalsConcurrent(t *testing.T) {
-	inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}
+	inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {

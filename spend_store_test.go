@@ -120,7 +120,7 @@ func inSpendBubble(t *testing.T, test func(t *testing.T, store *hangingSpend, at
 
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
-	runSpend(t, "what a slice of another run leaves is no room under a smaller limit", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+	runSpend(t, "what another run's slice leaves is no room under a smaller limit", func(t *testing.T, _ *hangingSpend, attach attachRun) {
 		big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
 		small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
 		admit(t, small, requests(5))

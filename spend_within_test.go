@@ -300,7 +300,8 @@ func TestAdmitWaits(t *testing.T) {
 	}
 	for of, store := range map[string]watchdog.SpendStore{"its own": nil, "its stores": &watchdog.Memory{}} {
 		t.Run("for an extension of a limit of "+of, func(t *testing.T) {
-			inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: limit}, SpendStore: store}, func(t *testing.T, wd *watchdog.Watchdog) {
+			cfg := watchdog.Config{Budget: watchdog.Budget{Spend: limit}, SpendStore: store}
+			inRun(t, cfg, func(t *testing.T, wd *watchdog.Watchdog) {
 				admit(t, wd, tokens(960, 0))
 				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
 				require.NoError(t, wd.ExtendSpend(watchdog.Spend{Tokens: 100}))

@@ -219,7 +219,7 @@ func TestNoStore(t *testing.T) {
 	})
 	runSynced(t, "what its stop says can be done, and so of a layer of a run that has a store", func(t *testing.T) {
 		wd := attachTo(context.Background(), t, watchdog.Run{ID: "s-1"}, watchdog.Config{})
-		stored := attachTo(context.Background(), t, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+		stored := guard(t, watchdog.Config{Store: &watchdog.Memory{}})
 		inner := openLayer(t, stored, "step", watchdog.Budget{WallClock: time.Hour})
 		layer := openLayer(t, wd, "step", watchdog.Budget{WallClock: time.Hour})
 		const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"

@@ -88,7 +88,7 @@ func TestResumeFails(t *testing.T) {
 		require.ErrorContains(b.t, err, "the run is resumed")
 		require.Error(b.t, k.kept[0].Context().Err())
 	})
-	inCancelled("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(b *fixture, k *fakeKeeper) {
+	inCancelled("a run that another process resumes meanwhile goes on, and is kept, in that window", func(b *fixture, k *fakeKeeper) {
 		cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
 		b.cfg.Store = beforeAppend(b.store, func() {
 			b.clock.step(-minute)
