@@ -198,6 +198,12 @@ func inContinuing(t *testing.T, test func(c *continuing)) {
 	}
 }
 
+// runContinuing is inContinuing for one case of a test.
+func runContinuing(t *testing.T, name string, test func(c *continuing)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inContinuing(t, test) })
+}
+
 // kinds are the kinds of the run's events.
 func (c *continuing) kinds() (kinds []string) {
 	c.t.Helper()
@@ -229,35 +235,31 @@ func (c *continuing) restarts(every time.Duration) (n int, stop *watchdog.Stop) 
 }
 
 func TestContinue(t *testing.T) {
-	t.Run("a host that restarts every minute does not put off the end of its run", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			n, stop := c.restarts(time.Minute)
-			require.Equal(t, 241, n)
-			require.Equal(t, watchdog.WallClockExceeded, stop.Code)
-			require.Equal(t, noon, stop.StartedAt)
-			require.Equal(t, []string{watchdog.EventCheckpoint, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
-			require.NotNil(t, c.attach().Stop(), "nor does it begin it again")
-		})
+	runContinuing(t, "a host that restarts every minute does not put off the end of its run", func(c *continuing) {
+		n, stop := c.restarts(time.Minute)
+		require.Equal(c.t, 241, n)
+		require.Equal(c.t, watchdog.WallClockExceeded, stop.Code)
+		require.Equal(c.t, noon, stop.StartedAt)
+		require.Equal(c.t, []string{watchdog.EventCheckpoint, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
+		require.NotNil(c.t, c.attach().Stop(), "nor does it begin it again")
 	})
-	t.Run("a run whose host passed its start before goes on in its window", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			explicit := c.run
-			c.run.StartedAt, c.run.Continue = noon, false
-			_, stop := c.restarts(time.Hour)
-			require.NotNil(t, stop)
-			c.pass(time.Hour)
-			resumed := c.resume()
-			require.NoError(t, resumed.Close())
-			c.pass(time.Hour)
-			c.run = explicit
-			for range 2 {
-				wd := c.attach()
-				require.Equal(t, resumed.StartedAt(), wd.StartedAt())
-				require.NoError(t, wd.Close())
-			}
-			_, stop = c.restarts(time.Hour)
-			require.Equal(t, resumed.StartedAt(), stop.StartedAt)
-		})
+	runContinuing(t, "a run whose host passed its start before goes on in its window", func(c *continuing) {
+		explicit := c.run
+		c.run.StartedAt, c.run.Continue = noon, false
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		c.pass(time.Hour)
+		resumed := c.resume()
+		require.NoError(c.t, resumed.Close())
+		c.pass(time.Hour)
+		c.run = explicit
+		for range 2 {
+			wd := c.attach()
+			require.Equal(c.t, resumed.StartedAt(), wd.StartedAt())
+			require.NoError(c.t, wd.Close())
+		}
+		_, stop = c.restarts(time.Hour)
+		require.Equal(c.t, resumed.StartedAt(), stop.StartedAt)
 	})
 	t.Run("a layer's run of that name is another", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
@@ -280,27 +282,25 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, noon, c.attach().StartedAt())
 		})
 	})
-	t.Run("a run that a clock ahead resumed, of a host that passed its start until then, can be resumed again", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			continues := c.run
-			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
-			_, stop := c.restarts(time.Hour)
-			require.NotNil(t, stop)
-			c.clock.step(time.Hour)
-			require.NoError(t, c.resume().Close())
-			c.clock.step(-time.Hour)
-			c.run = continues
-			_, err := watchdog.New(context.Background(), c.run, c.cfg)
-			require.ErrorContains(t, err, "or use Resume to open another")
-			resumed := c.resume()
-			require.NoError(t, resumed.Close())
-			for range 3 { // also when the clock is where the other was
-				c.pass(time.Hour)
-				wd := c.attach()
-				require.Equal(t, resumed.StartedAt(), wd.StartedAt())
-				require.NoError(t, wd.Close())
-			}
-		})
+	runContinuing(t, "a run that a clock ahead resumed, of a host that passed its start until then, can be resumed again", func(c *continuing) {
+		continues := c.run
+		c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		c.clock.step(time.Hour)
+		require.NoError(c.t, c.resume().Close())
+		c.clock.step(-time.Hour)
+		c.run = continues
+		_, err := watchdog.New(context.Background(), c.run, c.cfg)
+		require.ErrorContains(c.t, err, "or use Resume to open another")
+		resumed := c.resume()
+		require.NoError(c.t, resumed.Close())
+		for range 3 { // also when the clock is where the other was
+			c.pass(time.Hour)
+			wd := c.attach()
+			require.Equal(c.t, resumed.StartedAt(), wd.StartedAt())
+			require.NoError(c.t, wd.Close())
+		}
 	})
 	runFixture(t, "a hundred resumes cost no more than one", func(b *fixture) {
 		store := &countingStore{}
