@@ -90,7 +90,7 @@ func TestPending(t *testing.T) {
 			require.Error(t, wd.Close())
 			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-			time.Sleep(time.Minute) // what Close left behind
+			after(time.Minute) // what Close left behind
 			hooked.append = nil
 		})
 	}
