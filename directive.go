@@ -65,12 +65,12 @@ type Directive struct {
 
 // Error says what was asked of which run, and why.
 func (d *Directive) Error() string {
+	used := fmt.Sprintf("%v of %v used", d.Used, d.Allowed)
 	if d.Usage != nil {
-		return fmt.Sprintf("run %s is asked to %s: %s, %s, attempt %d", d.RunID, strings.ReplaceAll(string(d.Kind), "_", " "),
-			d.Reason, d.Usage, d.Rung)
+		used = d.Usage.String()
 	}
-	return fmt.Sprintf("run %s is asked to %s: %s, %v of %v used, attempt %d", d.RunID,
-		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
+	return fmt.Sprintf("run %s is asked to %s: %s, %s, attempt %d", d.RunID,
+		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, used, d.Rung)
 }
 
 // A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt) or of a counted limit

@@ -2,14 +2,20 @@ package watchdog_test
 
 import (
 	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // laddered is a run that is asked twice to retry before it is cancelled for its silence.
@@ -18,18 +24,6 @@ var laddered = watchdog.Config{Budget: watchdog.Budget{
 }}
 
 func TestLadder(t *testing.T) {
-	runBubble(t, "the decision and the directive of a trip are one atomic append", laddered, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		wd.Note("tool: grep")
-		after(10*minute + 1)
-		require.Equal(t, 1, store.appends)
-		decision := payloads(t, store, watchdog.EventWarning)
-		require.Equal(t, decision, payloads(t, store, watchdog.EventRetry))
-		require.Contains(t, decision, `"reason":"idle_exceeded"`)
-		require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep","measured_seconds":600}`)
-		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
-		require.NoError(t, err)
-		require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
-	})
 	runBubble(t, "who sees the context end finds the cancel at the next poll", watchdog.Config{Budget: watchdog.Budget{Idle: minute}}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		found := make(chan bool, 1)
 		context.AfterFunc(wd.Context(), func() {
@@ -46,13 +40,6 @@ func TestLadder(t *testing.T) {
 }
 
 func TestSubscribe(t *testing.T) {
-	runBubble(t, "every subscriber gets every directive, the cancel too, in order", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		got := make(chan watchdog.DirectiveKind, 16)
-		wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
-		after(31 * minute)
-		require.Equal(t,
-			[]watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
-	})
 	runBubble(t, "one that blocks or panics harms neither the watchdog nor the others", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
 		wd.Subscribe(func(watchdog.Directive) { <-block })
@@ -110,12 +97,17 @@ func TestObserveOnly(t *testing.T) {
 }
 
 func TestBudgetInvalid(t *testing.T) {
-	retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
+	fractions := func(n int) (all []float64) {
+		for i := range n {
+			all = append(all, float64(i+1)/float64(n+1))
+		}
+		return all
+	}
 	for name, c := range map[string]struct {
 		budget watchdog.Budget
 		says   string
 	}{
-		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: retry}}, "Ladders.NoProgress"},
+		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: many(retry, 1)}}, "Ladders.NoProgress"},
 		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveCancel, watchdog.DirectiveWait}}}, "after cancel"},
 		"a rung that is no directive":         {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{"stop"}}}, `"stop"`},
 		"a first sign that nothing waits for": {watchdog.Budget{Idle: 1, FirstSign: 1}, "FromFirstSign"},
@@ -125,6 +117,8 @@ func TestBudgetInvalid(t *testing.T) {
 		"a negative cap":                      {watchdog.Budget{Hold: -1}, "Hold"},
 		"a negative no-progress":              {watchdog.Budget{NoProgress: -1}, "NoProgress"},
 		"a negative first sign":               {watchdog.Budget{Idle: 1, FromFirstSign: true, FirstSign: -1}, "FirstSign"},
+		"a wrap-up in a ladder":               {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWrapUp, 1)}}, "comes by itself"},
+		"many warnings":                       {watchdog.Budget{WarnAt: fractions(101)}, "WarnAt has 101 fractions; use at most 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.budget.Validate()
@@ -132,16 +126,12 @@ func TestBudgetInvalid(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
-	require.NoError(t, watchdog.Budget{FirstSign: watchdog.NoLimit}.Validate(), "what is off needs nothing else")
-}
-
-// TestBudgetOff checks that what is switched off by name is off, and needs nothing else that is on.
-func TestBudgetOff(t *testing.T) {
+	require.NoError(t, watchdog.Budget{WarnAt: fractions(100)}.Validate())
 	off := watchdog.Budget{
 		WallClock: watchdog.NoLimit, Safety: watchdog.NoLimit, Idle: watchdog.NoLimit, NoProgress: watchdog.NoLimit,
 		Hold: watchdog.NoLimit, FirstSign: watchdog.NoLimit,
 	}
-	require.NoError(t, off.Validate())
+	require.NoError(t, off.Validate(), "what is off needs nothing else")
 }
 
 func TestPendingDirectives(t *testing.T) {
@@ -171,15 +161,14 @@ func TestPendingDirectives(t *testing.T) {
 	})
 	runFixture(t, "never waits for the store, nor for a stop that is being recorded", func(b *fixture) {
 		b.cfg.Budget = watchdog.Budget{Idle: time.Minute}
-		wd, hang := b.attach(), make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
+		wd, goOn := b.attach(), b.store.hangs()
 		b.pass(time.Minute + 1)
 		begun := b.clock.Now()
 		for d := range wd.Pending() {
 			b.t.Fatal(d)
 		}
 		require.Equal(b.t, begun, b.clock.Now())
-		close(hang)
+		goOn()
 		synctest.Wait()
 		for d := range wd.Pending() {
 			require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
@@ -187,5 +176,152 @@ func TestPendingDirectives(t *testing.T) {
 		for d := range (*watchdog.Watchdog)(nil).Pending() {
 			b.t.Fatal(d)
 		}
+	})
+}
+
+// askedOf polls all directives that are there.
+func askedOf(wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
+	for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+		kinds = append(kinds, d.Kind)
+	}
+	return kinds
+}
+
+// TestProgressIsRecordedSoon protects that progress which puts a ladder back survives a kill soon after it: nobody has
+// to look, and it does not wait for the limit to be due again.
+func TestProgressIsRecordedSoon(t *testing.T) {
+	budget := watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(retry, 5)}}
+	for name, pollOnly := range map[string]bool{"by the timer": false, "by the next poll": true} {
+		cfg := watchdog.Config{Budget: budget, PollOnly: pollOnly}
+		runBubble(t, name, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+			after(minute + 1)
+			require.Equal(t, many(retry, 1), askedOf(wd))
+			wd.Progress()
+			after(minute * 9 / 10)
+			if pollOnly {
+				wd.Fired()
+			}
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventProgress))
+		})
+	}
+}
+
+// TestLadderAndItsEvents protects that where a ladder stands in memory and what its events say is the same, also for
+// progress that comes while a directive is being given.
+func TestLadderAndItsEvents(t *testing.T) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			store := &watchdog.Memory{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet,
+				Budget: watchdog.Budget{Idle: 200 * time.Microsecond, Ladders: watchdog.Ladders{
+					Idle: slices.Repeat([]watchdog.DirectiveKind{retry}, 10_000),
+				}},
+			})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for began := time.Now(); time.Since(began) < racing.Rounds(200*time.Millisecond, 5*time.Second); {
+				time.Sleep(time.Duration(rand.IntN(800)) * time.Microsecond)
+				wd.Progress()
+			}
+			assert.NoError(t, wd.Close())
+			checkRungs(t, store)
+		})
+	}
+	all.Wait()
+}
+
+// checkRungs checks that each directive is that of the rung after the highest one that is not put back. The times of
+// events are by the machine's clock, which can be set between two of them: progress that is dated up to slack later than
+// a directive may have been before it.
+func checkRungs(t *testing.T, store watchdog.EventStore) {
+	t.Helper()
+	const slack = 5 * time.Millisecond
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	assert.NoError(t, err)
+	resetAt, given := map[string]time.Time{}, []givenRung{}
+	for _, e := range events {
+		var p struct {
+			Attempt int      `json:"attempt"`
+			Resets  []string `json:"resets"`
+		}
+		assert.NoError(t, json.Unmarshal(e.Payload, &p))
+		for _, id := range p.Resets {
+			resetAt[id] = e.Timestamp
+		}
+		if e.Type == watchdog.EventRetry {
+			given = append(given, givenRung{e.ID, e.Timestamp, p.Attempt})
+		}
+	}
+	for i, g := range given {
+		strict, late := 1, 1
+		for _, before := range given[:i] {
+			reset, put := resetAt[before.id]
+			if !put || reset.After(g.at) {
+				strict = max(strict, before.rung+1)
+			}
+			if !put || reset.After(g.at.Add(slack)) {
+				late = max(late, before.rung+1)
+			}
+		}
+		if !assert.Contains(t, []int{strict, late}, g.rung, "directive %d of %d", i+1, len(given)) {
+			return
+		}
+	}
+}
+
+// A givenRung is a directive that was given.
+type givenRung struct {
+	id   string
+	at   time.Time
+	rung int
+}
+
+func TestObserveOnlyOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget watchdog.Budget
+		end    func(wd *watchdog.Watchdog) // of the stretch
+		asks   int64                       // whether the host is busy
+	}{
+		"of silence": {
+			watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}, (*watchdog.Watchdog).Activity, 3,
+		},
+		"without progress": {
+			watchdog.Budget{WallClock: watchdog.NoLimit, NoProgress: minute}, (*watchdog.Watchdog).Progress, 0,
+		},
+	} {
+		t.Run("a stretch "+name+" is reported once", func(t *testing.T) {
+			h := &host{answer: no}
+			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget, Busy: h.busy}
+			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+				for n := range 3 {
+					after(minute + 1)
+					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning), "by the timer")
+					after(time.Hour)
+					d, _ := wd.Poll()
+					require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+					require.True(t, d.ObserveOnly)
+					require.Empty(t, askedOf(wd))
+					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning))
+					c.end(wd)
+				}
+				requireRunning(t, wd)
+				require.Equal(t, c.asks, h.asked.Load())
+			})
+		})
+	}
+	t.Run("a hold is reported once over its cap, and once for each silence", func(t *testing.T) {
+		cfg := watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
+		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+			openHold(t, wd, "tool", watchdog.HoldLimit{Cap: 10 * minute, Idle: minute})
+			after(time.Hour)
+			wd.Activity()
+			after(time.Hour)
+			require.Len(t, askedOf(wd), 3)
+			require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
+			requireRunning(t, wd)
+		})
 	})
 }

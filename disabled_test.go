@@ -72,6 +72,7 @@ func switchedOff(t *testing.T) *fixture {
 		RecordInterrupts: true,
 		OnSignal:         func(s watchdog.Signal) { t.Errorf("OnSignal was called with a %s", s.Kind) },
 		OnWarning:        func(watchdog.Warning) { t.Error("OnWarning was called") },
+		Busy:             func() bool { t.Error("Busy was called"); return false },
 	}
 	return b
 }
@@ -134,8 +135,7 @@ func TestDisabled(t *testing.T) {
 		var log bytes.Buffer
 		b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit}
-		layer, err := b.attach().Layer("build", watchdog.Budget{})
-		require.NoError(t, err)
+		layer := openLayer(t, b.attach(), "build", watchdog.Budget{})
 		require.NoError(t, layer.Close())
 		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), "%s", &log)
 		require.Contains(t, log.String(), `level=INFO msg="watchdog is disabled and does not guard the run" run=s-1`)
@@ -163,10 +163,8 @@ func TestDisabledEnds(t *testing.T) {
 			b := switchedOff(t)
 			parent, endParent := context.WithCancelCause(t.Context())
 			defer endParent(nil)
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			layer, err := wd.Layer("build", watchdog.Budget{})
-			require.NoError(t, err)
+			wd := b.under(parent)
+			layer := openLayer(t, wd, "build", watchdog.Budget{})
 			require.NoError(t, c.end(wd, endParent))
 			<-layer.Context().Done()
 			for _, ended := range []*watchdog.Watchdog{wd, layer} {
@@ -206,9 +204,7 @@ func TestDisabledMethods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := switchedOff(t)
 			wd := b.attach()
-			layer, err := wd.Layer("build", watchdog.Budget{WallClock: time.Minute, Idle: time.Second})
-			require.NoError(t, err)
-			defer layer.Close()
+			layer := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Minute, Idle: time.Second})
 			b.clock.Add(5 * time.Hour)
 			for _, each := range []*watchdog.Watchdog{layer, wd} {
 				method := reflect.ValueOf(each).MethodByName(name)
@@ -232,13 +228,10 @@ func TestDisabledMethods(t *testing.T) {
 func TestDisabledHold(t *testing.T) {
 	b := switchedOff(t)
 	wd := b.attach()
-	layer, err := wd.Layer("build", watchdog.Budget{})
-	require.NoError(t, err)
-	defer layer.Close()
+	layer := openLayer(t, wd, "build", watchdog.Budget{})
 	for _, of := range []*watchdog.Watchdog{wd, layer} {
-		h, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
-		require.NoError(t, err)
-		_, err = of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
+		h := openHold(t, of, "approval", watchdog.HoldLimit{Cap: time.Second, Idle: time.Second})
+		_, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
 		require.ErrorIs(t, err, watchdog.ErrHeld)
 		b.goesOn(of)
 		require.True(t, h.Close())

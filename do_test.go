@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,9 +205,7 @@ func TestDoStopped(t *testing.T) {
 	})
 	runDo(t, "not, when it is only a layer that is stopped", func(g *doing) {
 		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
-			layer, err := wd.Layer("test", watchdog.Budget{Idle: time.Minute})
-			require.NoError(g, err)
-			defer layer.Close()
+			layer := openLayer(g.T, wd, "test", watchdog.Budget{Idle: time.Minute})
 			<-layer.Context().Done()
 			return context.Cause(layer.Context())
 		})
@@ -254,5 +254,220 @@ func TestDoModes(t *testing.T) {
 		require.NoError(t, watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{}, returning(nil)))
 		err := watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{Logger: quiet}, untilEnd)
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
+	})
+}
+
+func TestDoEnded(t *testing.T) {
+	runDo(t, "by its parent: the cause, which is no stop", func(g *doing) {
+		for _, c := range []struct {
+			work mainLoop
+			want error
+		}{
+			{untilEnd, errHostGone}, {returning(errLoop), errLoop}, {returning(nil), watchdog.ErrEnded},
+		} {
+			parent, end := context.WithCancelCause(context.Background())
+			err := watchdog.Do(parent, g.run, g.cfg, func(ctx context.Context, wd *watchdog.Watchdog) error {
+				end(errHostGone)
+				return c.work(ctx, wd)
+			})
+			require.ErrorIs(g, err, errHostGone)
+			require.ErrorIs(g, err, c.want)
+			require.NotErrorIs(g, err, context.DeadlineExceeded)
+			require.NotErrorAs(g, err, new(*watchdog.Stop))
+		}
+		require.Empty(g, g.kinds())
+		g.goesOn()
+	})
+	runDo(t, "by its parent's cancel: the context's error, once", func(g *doing) {
+		parent, end := context.WithCancel(context.Background())
+		time.AfterFunc(time.Minute, end)
+		require.Equal(g, context.Canceled, watchdog.Do(parent, g.run, g.cfg, untilEnd))
+	})
+	runDo(t, "by an interrupt: that", func(g *doing) {
+		err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+			require.NoError(g, wd.Interrupt("SIGINT"))
+			return ctx.Err()
+		})
+		var by *watchdog.Interruption
+		require.ErrorAs(g, err, &by)
+		require.Equal(g, []string{watchdog.EventInterrupt}, g.kinds())
+	})
+	runDo(t, "by a Close of the loop's own: it is not complete", func(g *doing) {
+		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Close() })
+		require.ErrorIs(g, err, watchdog.ErrClosed)
+		require.ErrorIs(g, err, watchdog.ErrEnded)
+		require.Empty(g, g.kinds())
+	})
+	t.Run("by another process that completed it: no error of a loop that has no other", func(t *testing.T) {
+		for result, want := range map[error]error{nil: nil, context.Canceled: watchdog.ErrComplete, errLoop: errLoop} {
+			inDo(t, func(g *doing) {
+				err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+					other, err := watchdog.New(context.Background(), g.run, g.cfg)
+					require.NoError(t, err)
+					require.NoError(t, other.Complete())
+					require.NoError(t, other.Close())
+					_, err = wd.Sync(context.Background())
+					require.ErrorIs(t, err, watchdog.ErrComplete)
+					return result
+				})
+				require.Equal(t, want, err)
+			})
+		}
+	})
+}
+
+func TestDoStoreFails(t *testing.T) {
+	down := func(s *flakyStore) { s.fail = errDiskFull }
+	up := func(s *flakyStore) { s.fail = nil }
+	runDo(t, "to record that the run is complete: it is not, and goes on", func(g *doing) {
+		err := g.do(func(context.Context, *watchdog.Watchdog) error { g.store.set(down); return nil })
+		require.ErrorIs(g, err, errDiskFull)
+		require.ErrorContains(g, err, "complete run s-1")
+		require.Equal(g, 1, g.store.appends)
+		g.store.set(up)
+		require.Empty(g, g.kinds())
+		g.goesOn()
+	})
+	runDo(t, "to record the stop: Do has the stop and the error of Close", func(g *doing) {
+		err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+			g.store.set(down)
+			return untilEnd(ctx, wd)
+		})
+		g.stop(err)
+		require.ErrorIs(g, err, errDiskFull)
+		require.ErrorContains(g, err, "close watchdog of run s-1")
+	})
+	runDo(t, "for something else of a run that is complete: Do has the error of Close", func(g *doing) {
+		g.cfg.Store = &hookedStore{EventStore: g.store, append: refusing(watchdog.EventWarning)}
+		err := g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(50 * time.Minute); return nil })
+		require.ErrorIs(g, err, errRefused)
+		require.ErrorContains(g, err, "close watchdog of run s-1")
+		require.ErrorIs(g, g.do(g.notCalled), watchdog.ErrComplete)
+	})
+}
+
+func TestDoPanic(t *testing.T) {
+	leaves := map[string]func(){
+		"a panic":        func() { panic("canary-6b1d") },
+		"runtime.Goexit": runtime.Goexit,
+	}
+	// leave has Do's loop leave so, and returns what passed through.
+	leave := func(g *doing, work mainLoop) (recovered any) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { recovered = recover() }()
+			_ = g.do(work)
+			g.Error("Do returned")
+		}()
+		<-done
+		return recovered
+	}
+	for name, out := range leaves {
+		runDo(t, name+" passes through, is recorded, and the run can go on", func(g *doing) {
+			keeper := &fakeKeeper{}
+			g.cfg.Keeper = keeper
+			var attached *watchdog.Watchdog
+			recovered := leave(g, func(_ context.Context, wd *watchdog.Watchdog) error {
+				attached = wd
+				out()
+				return nil
+			})
+			require.Equal(g, name != "runtime.Goexit", recovered != nil)
+			var by *watchdog.Interruption
+			require.ErrorAs(g, context.Cause(attached.Context()), &by)
+			require.Equal(g, "panic", by.By)
+			require.Equal(g, []*watchdog.Watchdog{attached}, keeper.ended, "the row does not stay active")
+			require.Equal(g, []string{watchdog.EventInterrupt}, g.kinds())
+			all, err := g.store.Memory.Read(g.Context(), watchdog.AggregateType, "s-1")
+			require.NoError(g, err)
+			require.NotContains(g, string(all[0].Payload), "canary")
+			g.goesOn()
+		})
+	}
+	runDo(t, "is not recorded of a run that had ended", func(g *doing) {
+		var log strings.Builder
+		g.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		require.Equal(g, "gone", leave(g, func(ctx context.Context, _ *watchdog.Watchdog) error {
+			<-ctx.Done()
+			panic("gone")
+		}))
+		require.Equal(g, []string{watchdog.EventWarning, watchdog.EventCancel}, g.kinds())
+		synctest.Wait()
+		require.NotContains(g, log.String(), "could not record")
+	})
+	runDo(t, "passes through when the store fails, and the log has that", func(g *doing) {
+		var log strings.Builder
+		g.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		require.Equal(g, "canary-6b1d", leave(g, func(context.Context, *watchdog.Watchdog) error {
+			g.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			panic("canary-6b1d")
+		}))
+		require.Contains(g, log.String(), "could not record that a loop panicked")
+		require.Contains(g, log.String(), errDiskFull.Error())
+		require.NotContains(g, log.String(), "canary")
+	})
+	runDo(t, "passes through when the log panics, too", func(g *doing) {
+		g.cfg.Logger = slog.New(panickingHandler{})
+		require.Equal(g, "first", leave(g, func(context.Context, *watchdog.Watchdog) error {
+			g.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			panic("first")
+		}))
+	})
+}
+
+// TestDoMethod checks the loop of a run that was not attached to by Do.
+func TestDoMethod(t *testing.T) {
+	stopped := func(g *doing) {
+		g.stop(g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
+			time.Sleep(time.Hour + 1)
+			return ctx.Err()
+		}))
+	}
+	runDo(t, "a run that was stopped goes on after a resume, and is complete then", func(g *doing) {
+		stopped(g)
+		wd, err := watchdog.Resume(context.Background(), g.run, g.cfg)
+		require.NoError(g, err)
+		require.NoError(g, wd.Do(func(ctx context.Context, own *watchdog.Watchdog) error {
+			require.Same(g, wd, own)
+			require.Greater(g, own.Remaining(), time.Hour-time.Second, "a fresh window")
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}))
+		require.Equal(g, []string{
+			watchdog.EventWarning, watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete,
+		}, g.kinds())
+		require.ErrorIs(g, wd.Do(g.notCalled), watchdog.ErrComplete)
+	})
+	runDo(t, "a layer is complete when its loop returns nil, and the run goes on", func(g *doing) {
+		require.NoError(g, g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+			layer := openLayer(g.T, wd, "plan", watchdog.Budget{})
+			require.NoError(g, layer.Do(returning(nil)))
+			require.ErrorIs(g, context.Cause(layer.Context()), watchdog.ErrComplete)
+			return wd.Context().Err()
+		}))
+	})
+	runDo(t, "a run that has ended otherwise says how, and has no loop", func(g *doing) {
+		for cause, end := range map[error]func(wd *watchdog.Watchdog) error{
+			watchdog.ErrClosed:   (*watchdog.Watchdog).Close,
+			watchdog.ErrComplete: (*watchdog.Watchdog).Complete,
+		} {
+			wd, err := watchdog.New(context.Background(), g.run, g.cfg)
+			require.NoError(g, err)
+			require.NoError(g, end(wd))
+			err = wd.Do(g.notCalled)
+			require.ErrorIs(g, err, watchdog.ErrEnded)
+			require.ErrorIs(g, err, cause)
+			g.run.ID += "x"
+		}
+	})
+	runDo(t, "without a loop it is closed, with an error", func(g *doing) {
+		wd, err := watchdog.New(context.Background(), g.run, g.cfg)
+		require.NoError(g, err)
+		require.ErrorIs(g, wd.Do(nil), watchdog.ErrInvalid)
+		require.Equal(g, watchdog.ErrClosed, context.Cause(wd.Context()))
+	})
+	t.Run("without a run there is an error", func(t *testing.T) {
+		require.ErrorIs(t, watchdog.FromContext(t.Context()).Do(returning(nil)), watchdog.ErrEnded)
 	})
 }

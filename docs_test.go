@@ -1,23 +1,35 @@
 package watchdog_test
 
 import (
+	"cmp"
+	"debug/elf"
+	"debug/gosym"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/doccode"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/notify"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // loadTree reads the checkout, once for all tests.
@@ -333,4 +345,285 @@ func TestZero(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 	}
 	require.Equal(t, want, readText(t, page), "run go test . -run TestZero -update, and read what it says now")
+}
+
+const architecture = "docs/architecture.md"
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// placed is a name in quotes and, in parentheses after it, the link to the Go file that declares it.
+var placed = regexp.MustCompile("`([\\w.]+)`\\s+\\(\\[[^\\]]+\\]\\(\\.\\./([^)]+\\.go)\\)\\)")
+
+func TestArchitectureNames(t *testing.T) {
+	pages, err := filepath.Glob("docs/architecture*.md")
+	require.NoError(t, err)
+	found := 0
+	for _, page := range pages {
+		for _, match := range placed.FindAllStringSubmatch(readText(t, page), -1) {
+			found++
+			name, file := match[1][strings.LastIndex(match[1], ".")+1:], match[2]
+			declared := regexp.MustCompile(`(?m)^(?:func |func \(.*?\) |type |\t)` + name + `\b`)
+			if !declared.MatchString(readText(t, file)) {
+				t.Errorf("%s: %s is not in %s any more: correct the walk", page, match[1], file)
+			}
+		}
+	}
+	require.Greater(t, found, 30)
+}
+
+// packageComment stands above the package clause, and begins with more than a word.
+var packageComment = regexp.MustCompile(`(?m)^// \w+ .+\n(?://.*\n)*package \w`)
+
+// TestArchitecturePackages protects what the page says of packages: each says itself what it is for.
+func TestArchitecturePackages(t *testing.T) {
+	list, err := sourceTree(t).List()
+	require.NoError(t, err)
+	for _, name := range list.Packages() {
+		folder := name
+		if name == "watchdog" {
+			folder = "."
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		require.NoError(t, err)
+		says := func(file string) bool { return packageComment.MatchString(readText(t, file)) }
+		require.True(t, slices.ContainsFunc(files, says), "package %s has no comment that says what it is for", name)
+	}
+}
+
+// TestArchitectureDrawing protects the states of a run: the page shows them as the comment of the code does.
+func TestArchitectureDrawing(t *testing.T) {
+	const file = "internal/machine/life.go"
+	drawing := drawingAbove(t, file, "type Phase ")
+	require.Contains(t, readText(t, architecture), "```text\n"+drawing+"```\n", "copy it from %s", file)
+}
+
+// drawingAbove is the indented part of the comment of a declaration.
+func drawingAbove(t *testing.T, file, declaration string) (drawing string) {
+	t.Helper()
+	above, _, found := strings.Cut(readText(t, file), "\n"+declaration)
+	require.True(t, found, "%s declares no %s", file, declaration)
+	comment := above[strings.LastIndex(above, "\n\n")+1:] + "\n"
+	for line := range strings.Lines(comment) {
+		if indented, ok := strings.CutPrefix(line, "//\t"); ok {
+			drawing += indented
+		}
+	}
+	require.NotEmpty(t, drawing)
+	return drawing
+}
+
+func TestImports(t *testing.T) {
+	problems, err := sourceTree(t).Imports()
+	require.NoError(t, err)
+	require.Empty(t, problems, strings.Join(problems, "\n"))
+}
+
+func TestImportsPicture(t *testing.T) {
+	const picture = "docs/packages.svg"
+	list, err := sourceTree(t).List()
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(picture, list.Picture(), 0o644))
+	}
+	require.Equal(t, string(list.Picture()), readText(t, picture), "run make golden to draw it")
+}
+
+// TestDocumentedDefaults protects what the documents say of a default or a bound: it is the constant's. What is
+// measured stands in tables that bench/tables writes, and the keys of a file are compared by package config.
+func TestDocumentedDefaults(t *testing.T) {
+	renewals := 3 * float64(time.Second) / float64(session.DefaultPromise) // of a lease, a second
+	rows := 10 * float64(time.Second) / float64(session.DefaultThreshold)  // of a busy run, a second
+	for _, c := range []struct {
+		page, format string
+		values       []any
+	}{
+		{"guide", "by at most %v seconds (`watchdog.Config.RecordTimeout`)", []any{watchdog.DefaultRecordTimeout.Seconds()}},
+		{"operations", "(%v seconds, `watchdog.DefaultRecordTimeout`)", []any{watchdog.DefaultRecordTimeout.Seconds()}},
+		{"operations", "every %v seconds (`session.KeeperConfig.Poll`)", []any{session.DefaultPoll.Seconds()}},
+		{"operations", "at most %v seconds (`session.LockWait`)", []any{session.LockWait.Seconds()}},
+		{"operations-alerts", "Cancels from other hosts arrive up to %v seconds later", []any{session.DefaultPoll.Seconds()}},
+		{"operations-alerts", "At the defaults, %d sessions every %v minutes", []any{
+			sweep.DefaultMaxCancellations, sweep.DefaultInterval.Minutes(),
+		}},
+		{"sessions", "(%v seconds; `KeeperConfig.Promise`, from %v second to %v minutes)", []any{
+			session.DefaultPromise.Seconds(), session.ShortestPromise.Seconds(), session.LongestPromise.Minutes(),
+		}},
+		{"sessions", "`min_age` old (%v minutes;", []any{sweep.DefaultMinAge.Minutes()}},
+		{"sessions", "the threshold (%v minutes)", []any{sweep.DefaultStalledThreshold.Minutes()}},
+		{"cost", "three times in a promise (%v seconds)", []any{session.DefaultPromise.Seconds()}},
+		{"cost", "1,000 hosts write %.0f rows a second", []any{1000 * renewals}},
+		{"cost", "10,000,000 runs that are all busy are %.0f,000 rows", []any{10_000 * rows}},
+		{"spend", "at %v by default", []any{watchdog.DefaultWarnAt}},
+		{"configuration-reference", "is warned; %v where one is limited", []any{watchdog.DefaultWarnAt}},
+		{"stall", "SIGTERM %v seconds later and SIGKILL after %v more", []any{
+			stall.DefaultInterruptGrace.Seconds(), stall.DefaultTerminateGrace.Seconds(),
+		}},
+		{"stall", "`AlsoEnd.Timeout`, %v seconds by default", []any{stall.DefaultAlsoEndTimeout.Seconds()}},
+		{"command", "SIGINT, %v seconds later SIGTERM and %v seconds later SIGKILL", []any{
+			stall.DefaultInterruptGrace.Seconds(), stall.DefaultTerminateGrace.Seconds(),
+		}},
+		{"notifications", "After %v seconds the try has failed", []any{notify.DefaultTimeout.Seconds()}},
+		{"notifications", "`keep_for`, %v days if nothing is set", []any{notify.DefaultKeepFor.Hours() / 24}},
+	} {
+		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), fmt.Sprintf(c.format, c.values...), c.page)
+	}
+}
+
+// TestDocumentedBounds protects what the documents say of a bound that no package exports: the line of code that sets it
+// is there.
+func TestDocumentedBounds(t *testing.T) {
+	for _, c := range []struct{ page, says, file, line string }{
+		{"command", "SIGINT within 250 ms", "cmd/watchdog/signals.go", "return 250 * time.Millisecond"},
+		{"events", "after every sixteen", "internal/journal/checkpoint.go", "var CheckpointAfter = 16"},
+		{"events", "None is above 32 KiB", "internal/fold/checkpoint.go", "const maxCheckpoint = 32 << 10"},
+		{"events", "`survivor_pids` the first sixteen", "internal/record/payload.go", "const maxPIDs = 16"},
+		{"events", "counts, at most 8 KiB", "loop/state.go", "const MaxState = 8 << 10"},
+		{"events", "at most one a minute", "internal/looper/looper.go", "const pace = time.Minute"},
+		{"loops", "more than 5 % of a file", "transcript/reader.go", "c.Unknown*20 > c.Lines"},
+		{"loops", "more than 128 MiB", "transcript/document.go", "const maxValue = 128 << 20"},
+		{"meter", "at most 45 s", "watchdoghttp/meter.go", "const DefaultWait = 45 * time.Second"},
+		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
+		{"meter", "below 1,024", "watchdoghttp/internal/usage/body.go", "shortest = 1024"},
+		{"notifications", "more than five minutes", "notify/sign.go", "const tolerance = 5 * time.Minute"},
+		{"notifications", "24 to 64 random bytes", "notify/sign.go", "const leastSecret, mostSecret = 24, 64"},
+		{
+			"notifications", "tried again after 5 seconds, then 10, 20, up to an hour, less up to a fifth", "notify/round.go",
+			"firstPause, longestPause = 5 * time.Second, time.Hour",
+		},
+		{"operations-alerts", "at least three leases and a third of all", "internal/verdict/session.go", "fleet = 3 partOfAll = 3"},
+		{"sessions", "more than 64 such rows", "session/lease.go", "const MaxBehind = 64"},
+		{"spend", "the last 1,024", "internal/ledger/admit.go", "const maxSettled = 1024"},
+		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},
+		{"stall", "object of at most 64 KiB", "stall/internal/probe/probe.go", "MaxOutput = 64 << 10"},
+		{"stall", "at most 32 short names", "stall/internal/probe/probe.go", "MaxFingerprints = 32"},
+		{"stall", "has the first 100", "stall/watch.go", "const maxTrips = 100"},
+	} {
+		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), c.says, c.page)
+		require.Contains(t, words(readText(t, c.file)), c.line, "%s says: %s", c.page, c.says)
+	}
+}
+
+// words has single spaces in place of all white space.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// TestDocumentedGo protects the oldest version of Go that the documents name.
+func TestDocumentedGo(t *testing.T) {
+	_, rest, found := strings.Cut(readText(t, "go.mod"), "\ngo 1.")
+	require.True(t, found)
+	minor, _, _ := strings.Cut(strings.Fields(rest)[0], ".")
+	require.Contains(t, readText(t, "README.md"), "Go 1."+minor+" or later")
+	require.Contains(t, readText(t, "docs/cost.md"), "Go to 1."+minor)
+}
+
+const (
+	sizeProgram = "./testdata/size"
+	sizeList    = "testdata/size/linked.txt"
+	sizePage    = "docs/cost.md"
+)
+
+// smallGuards are the guards that a program may use alone, and how many bytes each may add to it at most. What the page
+// says is less.
+var smallGuards = []struct {
+	name string
+	most int64
+}{
+	{"idle", 150_000}, {"loop", 160_000}, {"watchdoghttp", 100_000}, {"watchdog", 1_500_000}, {"stall", 1_850_000},
+	{"watchdog,stall", 2_200_000},
+}
+
+// TestSize builds one program without a guard and with each, and protects what the page says that they cost. The linker
+// leaves out what is never called. A guard grows by a table that is made as the program starts, or by a concrete type
+// of another package in a type that becomes an interface. `go build -ldflags=-dumpdep` says what keeps a function.
+func TestSize(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil || !racing.Long && !*update {
+		t.Skip("make long: it builds all packages anew, and seven programs")
+	}
+	none, _ := built(t, "none")
+	var list, table strings.Builder
+	table.WriteString("\n| guard | adds | packages of this module |\n|---|---|---|\n")
+	for _, guard := range smallGuards {
+		size, packages := built(t, guard.name)
+		require.LessOrEqual(t, size-none, guard.most, "%s: see the comment of this test", guard.name)
+		fmt.Fprintf(&list, "%s:\n\t%s\n", guard.name, strings.Join(packages, "\n\t"))
+		fmt.Fprintf(&table, "| `%s` | %.2f MB | %d |\n", guard.name, float64(size-none)/1e6, len(packages))
+	}
+	table.WriteString("\n")
+	if *update {
+		require.NoError(t, os.WriteFile(sizeList, []byte(list.String()), 0o644))
+		require.NoError(t, os.WriteFile(sizePage, []byte(sizeTable.ReplaceAllLiteralString(readText(t, sizePage),
+			sizeBegin+table.String()+sizeEnd)), 0o644))
+	}
+	if strings.HasPrefix(runtime.Version(), "go1.26") { // another compiler makes other code
+		require.Equal(t, list.String(), readText(t, sizeList), "go test . -run TestSize -update writes it")
+		requireAlike(t, table.String(), readText(t, sizePage))
+	}
+}
+
+// What stands before the table of the page and after it.
+const (
+	sizeBegin = "<!-- sizes -->\n"
+	sizeEnd   = "<!-- end of sizes -->"
+)
+
+var (
+	sizeTable = regexp.MustCompile("(?s)" + sizeBegin + ".*" + sizeEnd)
+	sizeAdds  = regexp.MustCompile(`(\d+)\.(\d+) MB`)
+)
+
+// requireAlike compares the table that was measured with that of the page. Sizes may differ a little: a new version of
+// a library, or a few lines, need no new table.
+func requireAlike(t *testing.T, table, page string) {
+	t.Helper()
+	stated := sizeTable.FindString(page)
+	require.NotEmpty(t, stated, "%s has no table of sizes", sizePage)
+	measured, said := sizeAdds.FindAllString(table, -1), sizeAdds.FindAllString(stated, -1)
+	require.Len(t, said, len(measured))
+	for i := range measured {
+		var now, then float64
+		fmt.Sscan(measured[i], &now)
+		fmt.Sscan(said[i], &then)
+		require.InDelta(t, now, then, 0.01+now/20, "%s states another size: go test . -run TestSize -update", sizePage)
+	}
+	require.Equal(t, sizeAdds.ReplaceAllString(sizeBegin+table+sizeEnd, ""), sizeAdds.ReplaceAllString(stated, ""),
+		"go test . -run TestSize -update writes it")
+}
+
+// The functions of this module, as package and name, and those that set the variables of a package.
+var (
+	ofModule = regexp.MustCompile(`^github\.com/seed62658d38/watchdog/?([^.]*)\.(.+)`)
+	isInit   = regexp.MustCompile(`^(map\.)?init(\.|$)`)
+)
+
+// built returns the size of the program with the guard, stripped, and the packages of this module whose code is in it.
+// One that is linked to set its variables, and does nothing, is none of them.
+func built(t *testing.T, guard string) (size int64, packages []string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), guard)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-tags", guard, "-o", path,
+		sizeProgram)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS=", "GOEXPERIMENT=")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	file, err := elf.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	lines, err := file.Section(".gopclntab").Data()
+	require.NoError(t, err)
+	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(lines, file.Section(".text").Addr))
+	require.NoError(t, err)
+	for i := range symbols.Funcs {
+		of := ofModule.FindStringSubmatch(symbols.Funcs[i].Name)
+		if of != nil && !isInit.MatchString(of[2]) {
+			packages = append(packages, cmp.Or(of[1], "watchdog"))
+		}
+	}
+	slices.Sort(packages)
+	return info.Size(), slices.Compact(packages)
 }

@@ -91,7 +91,7 @@ func (r *run) interrupt(signal string) error {
 	told := r.TellAside()
 	defer func() { r.Tree.Await(began, told) }()
 	if !ended {
-		return fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+		return r.errEnded()
 	}
 	return r.Record.Append(r.Values(), r.interruptEvent(signal, ""))
 }

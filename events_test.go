@@ -75,8 +75,7 @@ func TestEventGoldens(t *testing.T) {
 		"cancel_hold": {watchdog.EventCancel, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("tool: grep")
-			_, err := wd.Hold(context.Background(), "grep", watchdog.HoldLimit{Cap: 2 * time.Minute})
-			require.NoError(t, err)
+			openHold(b.t, wd, "grep", watchdog.HoldLimit{Cap: 2 * time.Minute})
 			b.pass(3 * time.Minute)
 		}},
 		"retry": {watchdog.EventRetry, func(b *fixture) {
@@ -114,8 +113,7 @@ func TestEventGoldens(t *testing.T) {
 			b.cfg.Budget.Ladders.Idle = many(watchdog.DirectiveWait, 1)
 			wd := b.attach()
 			require.NoError(t, wd.Extend(time.Hour))
-			h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
-			require.NoError(t, err)
+			h := openHold(b.t, wd, "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
 			b.pass(11 * time.Minute)
 			h.Close()
 			b.pass(90 * time.Minute)
@@ -226,8 +224,7 @@ var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9
 func approved(b *fixture) *watchdog.Hold {
 	wd := b.attach()
 	b.pass(90 * time.Second)
-	h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 2 * time.Hour, PausesWallClock: true})
-	require.NoError(b.t, err)
+	h := openHold(b.t, wd, "approval", watchdog.HoldLimit{Cap: 2 * time.Hour, PausesWallClock: true})
 	b.pass(time.Minute)
 	return h
 }

@@ -47,7 +47,7 @@ func (r *run) recordExtension(
 	var event fold.Event
 	r.Locked(func() {
 		if r.Node.Phase() != machine.Running {
-			err = fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+			err = r.errEnded()
 			return
 		}
 		event, err = newEvent(r.Node.Moment(r.Now()))

@@ -13,17 +13,6 @@ import (
 )
 
 func TestExtend(t *testing.T) {
-	runFixture(t, "it gives a running window more time, recorded", func(b *fixture) {
-		wd := b.attach()
-		b.pass(3 * time.Hour)
-		require.NoError(b.t, wd.Extend(2*time.Hour))
-		require.Equal(b.t, 3*time.Hour, wd.Remaining())
-		require.Len(b.t, b.events(watchdog.EventExtend), 1)
-		b.pass(3 * time.Hour)
-		b.live(wd)
-		b.pass(1)
-		require.Equal(b.t, 6*time.Hour, b.stopped(wd).Budget)
-	})
 	runFixture(t, "a run that is cancelled elsewhere while it is recorded is not extended", func(b *fixture) {
 		operator := b.attach()
 		cancel := func() { _, _ = operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout}) }
@@ -33,13 +22,11 @@ func TestExtend(t *testing.T) {
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.IterationTimeout)
 	})
 	runFixture(t, "nor is one that is closed meanwhile", func(b *fixture) {
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		wd, extended := b.attach(), make(chan error, 1)
+		goOn, wd, extended := b.store.hangs(), b.attach(), make(chan error, 1)
 		go func() { extended <- wd.Extend(time.Hour) }()
 		synctest.Wait()
 		require.NoError(b.t, wd.Close())
-		close(hang)
+		goOn()
 		require.ErrorIs(b.t, <-extended, watchdog.ErrClosed)
 	})
 	runFixture(t, "lengths that make no sense are refused and nothing is written", func(b *fixture) {
@@ -89,8 +76,8 @@ func TestWarnings(t *testing.T) {
 		require.Equal(b.t, []float64{0.9}, told())
 		require.Len(b.t, b.events(watchdog.EventWarning), 3)
 	})
-	runFixture(t, "they tell what is left, less the reserve", func(b *fixture) {
-		b.cfg.Budget.Reserve = 8 * time.Minute
+	runFixture(t, "they tell what is left, less the reserve until the run is asked to wrap up", func(b *fixture) {
+		b.cfg.Budget.Reserve, b.cfg.Budget.WarnAt = 8*time.Minute, []float64{0.8, 0.975}
 		var got watchdog.Warning
 		b.cfg.PollOnly, b.cfg.OnWarning = true, func(w watchdog.Warning) { got = w }
 		wd := b.attach()
@@ -100,6 +87,12 @@ func TestWarnings(t *testing.T) {
 			RunID: "s-1", Fraction: 0.8, Elapsed: 192 * time.Minute, Budget: 4 * time.Hour,
 			Remaining: 40 * time.Minute, At: noon.Add(192 * time.Minute),
 		}, got)
+		b.pass(40 * time.Minute)
+		b.live(wd)
+		require.Equal(b.t, many(watchdog.DirectiveWrapUp, 1), askedOf(wd))
+		b.pass(2 * time.Minute)
+		b.live(wd)
+		require.Equal(b.t, 6*time.Minute, got.Remaining, "with it, which is there to be used")
 	})
 }
 
@@ -224,8 +217,7 @@ func TestExtendedElsewhere(t *testing.T) {
 				most, more = watchdog.Amount{ToolCalls: 1, Tool: "rm"}, watchdog.Spend{Tools: map[string]int64{"rm": 9}}
 			}
 			wd, operator := f.attach(), f.attach()
-			layer, err := wd.Layer("in", watchdog.Budget{})
-			require.NoError(f.t, err)
+			layer := openLayer(f.t, wd, "in", watchdog.Budget{})
 			admit(f.t, layer, most)
 			require.NoError(f.t, operator.ExtendSpend(more))
 			for range 9 {
@@ -251,12 +243,8 @@ func TestExtendedElsewhere(t *testing.T) {
 		}
 		cfg.SpendStore = &slowSpend{}
 		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		wd, err := watchdog.New(context.Background(), run, cfg)
-		require.NoError(t, err)
-		defer wd.Close()
-		operator, err := watchdog.New(context.Background(), run, cfg)
-		require.NoError(t, err)
-		defer operator.Close()
+		wd := attachTo(context.Background(), t, run, cfg)
+		operator := attachTo(context.Background(), t, run, cfg)
 		require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 54}))
 		require.Zero(t, refusedTogether(wd, 64, requests(1)))
 		requireRunning(t, wd)

@@ -13,9 +13,12 @@ import (
 
 	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a mock clock that can be set and suspended: the wall clock, the count of real time and the timers move
 // apart as on a real machine.
@@ -75,13 +78,55 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// attach makes a watchdog that the test's end closes.
+// guard guards a run that begins now, until the end of the test.
+func guard(t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	return guardUnder(context.Background(), t, cfg)
+}
+
+// guardUnder is guard under a parent.
+func guardUnder(parent context.Context, t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	return attachTo(parent, t, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+}
+
+// attachTo attaches to a run until the end of the test, with a quiet log if the config has none.
+func attachTo(parent context.Context, t *testing.T, run watchdog.Run, cfg watchdog.Config) *watchdog.Watchdog {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	wd, err := watchdog.New(parent, run, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// openLayer makes a layer, which ends with its run.
+func openLayer(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
+	t.Helper()
+	layer, err := wd.Layer(name, budget)
+	require.NoError(t, err)
+	return layer
+}
+
+// openHold opens a hold that only its close or its run's end closes.
+func openHold(t *testing.T, wd *watchdog.Watchdog, key string, limit watchdog.HoldLimit) *watchdog.Hold {
+	t.Helper()
+	h, err := wd.Hold(context.Background(), key, limit)
+	require.NoError(t, err)
+	return h
+}
+
 func (b *fixture) attach() *watchdog.Watchdog {
 	b.t.Helper()
-	wd, err := watchdog.New(context.Background(), b.run, b.cfg)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { wd.Close() })
-	return wd
+	return b.under(context.Background())
+}
+
+// under attaches under a parent.
+func (b *fixture) under(parent context.Context) *watchdog.Watchdog {
+	b.t.Helper()
+	return attachTo(parent, b.t, b.run, b.cfg)
 }
 
 func (b *fixture) resume() *watchdog.Watchdog {
@@ -165,6 +210,16 @@ func (s *flakyStore) set(change func(s *flakyStore)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
+}
+
+// hangs has Append wait until goOn is called.
+func (s *flakyStore) hangs() (goOn func()) {
+	hang := make(chan struct{})
+	s.set(func(s *flakyStore) { s.hang = hang })
+	return func() {
+		s.set(func(s *flakyStore) { s.hang = nil })
+		close(hang)
+	}
 }
 
 func (s *flakyStore) Append(ctx context.Context, events ...watchdog.Event) error {
@@ -255,6 +310,9 @@ func refusing(kind string) func(events []watchdog.Event) error {
 	}
 }
 
+// calls counts what a store was asked.
+type calls struct{ appends, reads, selects, transacts int }
+
 // A countingStore is a Memory that counts what is asked of it, and can be told to be slow. It is not a *Memory to the
 // watchdog, so that it is waited for.
 type countingStore struct {
@@ -262,26 +320,47 @@ type countingStore struct {
 
 	delay time.Duration
 
-	mu                 sync.Mutex
-	transacts, appends []int // how many exchanges and events each had
-	goroutines         int   // the most that were seen
+	mu         sync.Mutex
+	calls      calls
+	exchanges  int // of all transactions
+	read       int // how many events were read
+	goroutines int // the most that were seen
 }
 
-func (s *countingStore) answer(asked *[]int, n int) {
+func (s *countingStore) count(one func()) {
 	s.mu.Lock()
-	*asked = append(*asked, n)
+	one()
 	s.goroutines = max(s.goroutines, runtime.NumGoroutine())
 	s.mu.Unlock()
 	time.Sleep(s.delay)
 }
 
 func (s *countingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	s.answer(&s.appends, len(events))
+	s.count(func() { s.calls.appends++ })
 	return s.Memory.Append(context.WithoutCancel(ctx), events...)
 }
 
+func (s *countingStore) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
+	events, err := s.Memory.Read(ctx, kind, id)
+	s.count(func() { s.calls.reads, s.read = s.calls.reads+1, s.read+len(events) })
+	return events, err
+}
+
+func (s *countingStore) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	events, err := s.Memory.Select(ctx, of)
+	s.count(func() { s.calls.selects, s.read = s.calls.selects+1, s.read+len(events) })
+	return events, err
+}
+
 func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	s.answer(&s.transacts, len(exchanges))
+	s.count(func() { s.calls.transacts, s.exchanges = s.calls.transacts+1, s.exchanges+len(exchanges) })
+	for _, x := range exchanges {
+		decide := x.Decide
+		x.Decide = func(events []watchdog.Event) []watchdog.Event {
+			s.read += len(events)
+			return decide(events)
+		}
+	}
 	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
 }
 

@@ -129,5 +129,5 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 	case in.Held:
 		return nil, fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 	}
-	return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+	return nil, r.errEnded()
 }

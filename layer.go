@@ -51,7 +51,7 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	budget.WallClock = min(budget.WallClock, left)
 	layer, err := r.beginLayer(ctx, id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
-		return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+		return nil, r.errEnded()
 	}
 	return layer, err
 }
@@ -76,7 +76,7 @@ func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration,
 	left := r.RemainingAt(now)
 	switch {
 	case r.ended():
-		return 0, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+		return 0, r.errEnded()
 	case left <= 0:
 		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
 	case left <= reserve:

@@ -11,34 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/replay"
+	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 func TestLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * minute, Idle: 20 * minute}}
-	layer := func(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
-		t.Helper()
-		l, err := wd.Layer(name, budget)
-		require.NoError(t, err)
-		return l
-	}
-	runBubble(t, "a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", session, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-		defer step.Close()
-		after(minute + 1)
-		stop := requireStop(t, step, watchdog.WallClockExceeded)
-		require.Equal(t, "s-1/build", stop.RunID)
-		require.Equal(t, "s-1", stop.Parent)
-		requireRunning(t, wd)
-		require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-		events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
-		require.NoError(t, err)
-		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
-	})
 	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{})
+		step := openLayer(t, wd, "build", watchdog.Budget{})
 		defer step.Close()
-		tool := layer(t, step, "grep", watchdog.Budget{Idle: minute})
+		tool := openLayer(t, step, "grep", watchdog.Budget{Idle: minute})
 		defer tool.Close()
 		after(minute + 1)
 		require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
@@ -52,35 +34,16 @@ func TestLayer(t *testing.T) {
 		_, fired := step.Fired()
 		require.False(t, fired)
 	})
-	runBubble(t, "its signals and its holds are the run's too, and reach it through the context", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{})
-		defer step.Close()
-		type key struct{}
-		ctx := context.WithValue(step.Context(), key{}, 1)
-		after(15 * minute)
-		watchdog.FromContext(ctx).Activity()
-		watchdog.FromContext(ctx).Note("grep")
-		after(15 * minute)
-		requireRunning(t, wd)
-		require.Equal(t, "grep", wd.LastNote())
-		hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
-		after(25*minute - 1)
-		requireRunning(t, wd)
-		require.True(t, hold.Close())
-	})
 	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
 		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
-		inBubble(t, day, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			require.Equal(t, 19*time.Hour, layer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
+		inBubble(t, day, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, 19*time.Hour, openLayer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
 		})
 	})
 	runBubble(t, "near the run's end it says that the run has ended", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
-		defer hold.Close()
+		openHold(t, wd, "approval", noCap)
 		after(54 * minute)
-		_, err = wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
+		_, err := wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
 		require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
 		require.NotErrorIs(t, err, context.Canceled, "it runs")
 		_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
@@ -100,20 +63,18 @@ func TestLayer(t *testing.T) {
 		require.ErrorIs(b.t, err, watchdog.WallClockExceeded)
 		parent, end := context.WithCancelCause(context.Background())
 		b.run.ID = "s-2"
-		wd, err = watchdog.New(parent, b.run, watchdog.Config{
-			Store: b.store, Clock: b.clock, Logger: quiet, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+		wd = attachTo(parent, b.t, b.run, watchdog.Config{
+			Store: b.store, Clock: b.clock, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
 		})
-		require.NoError(b.t, err)
-		defer wd.Close()
 		end(errHostGone)
 		_, err = wd.Layer("build", watchdog.Budget{})
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, err, errHostGone)
 	})
 	runBubble(t, "an extension gives it no more than the run has left", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
+		step := openLayer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
 		defer step.Close()
-		tool := layer(t, step, "grep", watchdog.Budget{WallClock: minute})
+		tool := openLayer(t, step, "grep", watchdog.Budget{WallClock: minute})
 		defer tool.Close()
 		require.NoError(t, tool.Extend(minute))
 		require.Equal(t, 2*minute, tool.Remaining())
@@ -143,36 +104,6 @@ func TestLayer(t *testing.T) {
 	})
 }
 
-// TestLayersAreInside protects that the signals of a layer are in the trace with their run, and that the run's replays.
-func TestLayersAreInside(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
-		var trace []watchdog.Signal
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-		wd := b.attach()
-		b.pass(5 * time.Minute)
-		step, err := wd.Layer("step", watchdog.Budget{Idle: time.Minute})
-		require.NoError(b.t, err)
-		step.Activity()
-		b.pass(time.Minute + 1)
-		require.NotNil(b.t, step.Stop())
-		b.pass(10 * time.Minute)
-		require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
-		of := map[string]int{}
-		for _, s := range trace {
-			of[s.Run]++
-		}
-		require.Equal(b.t, map[string]int{"s-1": 3, "s-1/step": 3}, of, "%v", trace)
-		decided, err := replay.Run(b.cfg.Budget, trace, false)
-		require.NoError(b.t, err)
-		require.Len(b.t, decided, 1)
-		require.Equal(b.t, watchdog.IdleExceeded, decided[0].Reason)
-		require.Equal(b.t, wd.Stop().FiredAt, noon.Add(decided[0].At).Truncate(time.Microsecond))
-		_, err = replay.Run(b.cfg.Budget, append(trace[:1:1], watchdog.Signal{Kind: watchdog.SignalActivity, Run: "s-2"}), false)
-		require.ErrorContains(b.t, err, "s-2")
-	})
-}
-
 var (
 	retry   = watchdog.DirectiveRetry
 	unstuck = watchdog.DirectiveUnstuck
@@ -185,11 +116,12 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
-func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
+// runLadder runs a case of a test in a bubble with a run whose idle limit is 300 ms and has the ladder.
+func runLadder(
+	t *testing.T, name string, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind,
+) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		b := newFixture(t)
+	runFixture(t, name, func(b *fixture) {
 		b.run.StartedAt, b.cfg.Clock = time.Now(), nil
 		b.cfg.Budget = watchdog.Budget{Idle: 300 * time.Millisecond, Ladders: watchdog.Ladders{Idle: rungs}}
 		test(b, b.attach())
@@ -197,128 +129,150 @@ func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs 
 }
 
 func TestTry(t *testing.T) {
-	t.Run("each attempt at a call that hangs begins when the directive is given", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			var began []time.Duration
-			var asked []watchdog.DirectiveKind
-			begun := time.Now()
-			var err error
-			for again := (*watchdog.Directive)(nil); ; {
-				err = wd.Try(wd.Context(), func(ctx context.Context) error {
-					began = append(began, time.Since(begun).Truncate(time.Millisecond))
-					return hangs(ctx)
-				})
-				if !errors.As(err, &again) {
-					break
-				}
-				require.ErrorIs(b.t, err, context.Canceled)
-				asked = append(asked, again.Kind)
-				again = nil
+	runLadder(t, "each attempt at a call that hangs begins with its directive", func(b *fixture, wd *watchdog.Watchdog) {
+		var began []time.Duration
+		var asked []watchdog.DirectiveKind
+		begun := time.Now()
+		var err error
+		for again := (*watchdog.Directive)(nil); ; {
+			err = wd.Try(wd.Context(), func(ctx context.Context) error {
+				began = append(began, time.Since(begun).Truncate(time.Millisecond))
+				return hangs(ctx)
+			})
+			if !errors.As(err, &again) {
+				break
 			}
-			require.ErrorIs(b.t, err, watchdog.IdleExceeded)
-			require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
-			require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
-			require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
-		}, retry, unstuck)
-	})
-	t.Run("WAIT ends none, nor does a directive that came before", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			time.Sleep(350 * time.Millisecond)
-			synctest.Wait()
-			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
-				time.Sleep(290 * time.Millisecond)
-				require.NoError(b.t, ctx.Err())
-				wd.Activity()
-				time.Sleep(299 * time.Millisecond)
-				return ctx.Err()
-			}))
-		}, retry, waiting, retry)
-	})
-	t.Run("it ends with the caller's context, with the run, and returns what the work returned", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			ctx, stop := context.WithCancelCause(b.t.Context())
-			stop(errHostGone)
-			require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
-			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
-			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
-		}, retry)
-	})
-	t.Run("a store that is away is not asked for each work", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := wd.Hold(b.t.Context(), "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
-			require.NoError(b.t, err)
-			synctest.Wait()
-			asked := b.store.appends
-			require.Positive(b.t, asked)
-			for range 3 {
-				require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
-				synctest.Wait()
-			}
-			require.Equal(b.t, asked, b.store.appends)
-		})
-	})
-	t.Run("work that panics leaves nothing behind", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+			require.ErrorIs(b.t, err, context.Canceled)
+			asked = append(asked, again.Kind)
+			again = nil
+		}
+		require.ErrorIs(b.t, err, watchdog.IdleExceeded)
+		require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
+		require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
+		require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
+	}, retry, unstuck)
+	runLadder(t, "WAIT ends none, nor does a directive that came before", func(b *fixture, wd *watchdog.Watchdog) {
+		time.Sleep(350 * time.Millisecond)
+		synctest.Wait()
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
+			time.Sleep(290 * time.Millisecond)
+			require.NoError(b.t, ctx.Err())
+			wd.Activity()
+			time.Sleep(299 * time.Millisecond)
+			return ctx.Err()
+		}))
+	}, retry, waiting, retry)
+	runLadder(t, "it ends with the caller's context and the run", func(b *fixture, wd *watchdog.Watchdog) {
+		ctx, stop := context.WithCancelCause(b.t.Context())
+		stop(errHostGone)
+		require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
+	}, retry)
+	runLadder(t, "a store that is away is not asked for each work", func(b *fixture, wd *watchdog.Watchdog) {
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		openHold(b.t, wd, "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
+		synctest.Wait()
+		asked := b.store.appends
+		require.Positive(b.t, asked)
+		for range 3 {
 			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
-		}, retry)
+			synctest.Wait()
+		}
+		require.Equal(b.t, asked, b.store.appends)
 	})
-	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			begun := time.Now()
-			require.Error(b.t, wd.Try(b.t.Context(), hangs))
-			require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
-			close(hang)
-		}, retry)
-	})
+	runLadder(t, "work that panics leaves nothing behind", func(b *fixture, wd *watchdog.Watchdog) {
+		require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+		require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+	}, retry)
+	runLadder(t, "a store that hangs does not keep the work going", func(b *fixture, wd *watchdog.Watchdog) {
+		goOn := b.store.hangs()
+		begun := time.Now()
+		require.Error(b.t, wd.Try(b.t.Context(), hangs))
+		require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		goOn()
+	}, retry)
 	t.Run("without a run it is the work", func(t *testing.T) {
 		require.Equal(t, errDiskFull, (*watchdog.Watchdog)(nil).Try(t.Context(), func(context.Context) error { return errDiskFull }))
 	})
 }
 
-func TestWrapUp(t *testing.T) {
-	budget := watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute, WarnAt: []float64{0.5, 0.9}}
-	directives := func(b *fixture, wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
-		for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
-			kinds = append(kinds, d.Kind)
-			require.Equal(b.t, watchdog.WallClockExceeded, d.Reason)
-		}
-		return kinds
+// TestHandle says whose handle a context carries, and for whom a sign of life in it is.
+func TestHandle(t *testing.T) {
+	type key struct{}
+	run := guard(t, watchdog.Config{})
+	layer := openLayer(t, run, "step", watchdog.Budget{})
+	ofRun, ofLayer := handle.Of(run.Context()), handle.Of(layer.Context())
+	try := func(ctx context.Context, wd *watchdog.Watchdog, look func(context.Context)) {
+		require.NoError(t, wd.Try(ctx, func(ctx context.Context) error { look(ctx); return nil }))
 	}
-	runFixture(t, "comes at the reserve, once a window, and then the reserve may be used", func(b *fixture) {
-		b.cfg.Budget = budget
-		var warnings []watchdog.Warning
-		b.cfg.OnWarning = func(w watchdog.Warning) { warnings = append(warnings, w) }
-		wd := b.attach()
-		b.pass(50*time.Minute - 1)
-		require.Empty(b.t, directives(b, wd))
-		require.EqualValues(b.t, 1, wd.Remaining())
-		b.pass(1)
-		require.Equal(b.t, 10*time.Minute, wd.Remaining())
-		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, directives(b, wd))
-		require.NoError(b.t, wd.Close())
-		wd = b.attach()
-		require.Empty(b.t, directives(b, wd), "not again after a restart")
-		require.Equal(b.t, 10*time.Minute, wd.Remaining())
-		b.pass(4 * time.Minute)
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 1)
-		require.Equal(b.t, 20*time.Minute, warnings[0].Remaining, "less the reserve")
-		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
-		b.pass(6*time.Minute + 1)
-		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
+	t.Run("a run and a layer carry their own", func(t *testing.T) {
+		require.NotSame(t, ofRun, ofLayer)
+		for _, wd := range []*watchdog.Watchdog{run, layer} {
+			inside, cancel := context.WithCancel(context.WithValue(wd.Context(), key{}, 1))
+			defer cancel()
+			require.Same(t, wd, watchdog.FromContext(inside))
+			require.Same(t, handle.Of(wd.Context()), handle.Of(inside))
+			require.Same(t, handle.Of(inside), handle.SignsOf(inside))
+		}
 	})
-	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
-		bad := watchdog.Budget{Idle: time.Minute}
-		bad.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}
-		require.ErrorContains(b.t, bad.Validate(), "comes by itself")
-		wd := b.attach()
-		b.pass(watchdog.DefaultWallClock)
-		require.Empty(b.t, directives(b, wd))
-		require.Empty(b.t, b.events(watchdog.EventWrapUp))
+	t.Run("the session of both is the run, whatever run is around it", func(t *testing.T) {
+		deeper := openLayer(t, layer, "tool", watchdog.Budget{})
+		for _, wd := range []*watchdog.Watchdog{run, layer, deeper} {
+			require.Same(t, run, watchdog.FromContext(handle.Of(wd.Context()).Session()))
+		}
+		inside := attachTo(layer.Context(), t, watchdog.Run{}, watchdog.Config{})
+		require.Same(t, inside, watchdog.FromContext(handle.Of(inside.Context()).Session()))
+	})
+	t.Run("the work of a Try that of the run that tries", func(t *testing.T) {
+		for _, in := range []context.Context{t.Context(), run.Context(), layer.Context()} {
+			try(in, run, func(ctx context.Context) { require.Same(t, ofRun, handle.Of(ctx)) })
+			try(in, layer, func(ctx context.Context) { require.Same(t, ofLayer, handle.Of(ctx)) })
+			require.Same(t, ofLayer, handle.Of(ofLayer.Within(in)))
+		}
+	})
+	t.Run("a timer takes the signs and leaves the run", func(t *testing.T) {
+		timed, timer := idle.WithLimit(run.Context(), time.Hour)
+		defer timer.Close()
+		require.Same(t, ofRun, handle.Of(timed))
+		require.NotNil(t, handle.TimerOf(timed))
+		require.Nil(t, handle.TimerOf(run.Context()), "a run is no timer")
+		try(timed, layer, func(ctx context.Context) { require.NotNil(t, handle.TimerOf(ctx)) })
+	})
+	t.Run("where there is no run there is none", func(t *testing.T) {
+		var none *watchdog.Watchdog
+		for _, ctx := range []context.Context{none.Context(), t.Context(), context.WithValue(t.Context(), key{}, run)} {
+			require.Nil(t, handle.Of(ctx))
+			require.Nil(t, handle.SignsOf(ctx))
+			require.Nil(t, watchdog.FromContext(ctx))
+		}
+	})
+	t.Run("it costs no allocation", func(t *testing.T) {
+		ctx := run.Context()
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			handle.Of(ctx).Alive()
+			handle.SignsOf(ctx).AliveAt(time.Now())
+			_ = handle.Of(ctx).Settings()
+		}))
+	})
+}
+
+// TestFresh protects the runs inside of one that reads nothing: they read their own events.
+func TestFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watchdog.Memory{}
+		cfg := watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Hour}}
+		old := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+		time.Sleep(2 * time.Hour)
+		fresh, err := cfg.Begin(handle.Fresh{Context: t.Context()}, old)
+		require.NoError(t, err)
+		defer fresh.Close()
+		require.Nil(t, fresh.Stop())
+		require.Equal(t, time.Now().UTC(), fresh.StartedAt(), "it begins now")
+
+		inside := attachTo(fresh.Context(), t, old, cfg)
+		require.ErrorIs(t, inside.Stop(), watchdog.WallClockExceeded)
 	})
 }

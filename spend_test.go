@@ -2,13 +2,21 @@ package watchdog_test
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 func tokens(in, out int64) watchdog.Amount {
@@ -99,21 +107,17 @@ func refuse(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) *watchdog
 	return refused
 }
 
-func TestSettle(t *testing.T) {
-	for name, test := range map[string]func(t *testing.T, f *fixture, wd *watchdog.Watchdog){
-		"a negative amount is an error and changes nothing": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			c := admit(t, wd, requests(8))
-			require.ErrorIs(t, c.Settle(requests(-1)), watchdog.ErrInvalid)
-			_, err := wd.Admit(context.Background(), "", requests(-1))
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.EqualValues(t, 8, wd.Usage()[0].Admitted)
-		},
-	} {
-		runFixture(t, name, func(f *fixture) {
-			f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-			test(f.t, f, f.attach())
-		})
-	}
+// TestNegativeAmount protects what is open and used from an amount that is an error.
+func TestNegativeAmount(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+		wd := f.attach()
+		c := admit(f.t, wd, requests(8))
+		require.ErrorIs(f.t, c.Settle(requests(-1)), watchdog.ErrInvalid)
+		_, err := wd.Admit(context.Background(), "", requests(-1))
+		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
+		require.EqualValues(f.t, 8, wd.Usage()[0].Admitted)
+	})
 }
 
 // TestSpendWarningObserved protects that a run that is only observed is warned of what it used at once, also if a call
@@ -123,9 +127,7 @@ func TestSpendWarningObserved(t *testing.T) {
 		var warned []watchdog.Warning
 		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
 		f.cfg.ObserveOnly = true
-		layer, err := f.attach().Layer("step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
-		require.NoError(t, err)
-		defer layer.Close()
+		layer := openLayer(f.t, f.attach(), "step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
 		call := admit(t, layer, requests(20))
 		f.pass(0)
 		require.Empty(t, warned)
@@ -135,7 +137,7 @@ func TestSpendWarningObserved(t *testing.T) {
 	})
 }
 
-// TestSpendWindow protects what a window has spent from a host that keeps its start in whole seconds, and each window
+// TestWindowOfSpend protects what a window has spent from a host that keeps its start in whole seconds, and each window
 // from what another one has spent.
 func TestWindowOfSpend(t *testing.T) {
 	const part = 234567 * time.Microsecond
@@ -148,31 +150,27 @@ func TestWindowOfSpend(t *testing.T) {
 		return wd
 	}
 	used := func(wd *watchdog.Watchdog) int64 { return wd.Usage()[0].Used }
-	for name, test := range map[string]func(f *fixture){
-		"a start in whole seconds is that of the window, before any event": func(f *fixture) {
-			begin(f)
-			for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
-				f.run.StartedAt = kept
-				require.EqualValues(t, 40, used(f.attach()), kept)
-			}
-			require.Empty(t, f.events(watchdog.EventResume))
-		},
-		"a resume within the second begins at zero, and is found again": func(f *fixture) {
-			_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
-			require.NoError(t, err)
-			f.pass(part)
-			resumed := f.resume()
-			require.Equal(t, noon.Add(3*part), resumed.StartedAt())
-			require.Zero(t, used(resumed))
-			admit(t, resumed, requests(7))
-			for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
-				f.run.StartedAt = kept
-				require.EqualValues(t, 7, used(f.attach()), kept)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) { inFixture(t, test) })
-	}
+	runFixture(t, "a start in whole seconds is that of the window, before any event", func(f *fixture) {
+		begin(f)
+		for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
+			f.run.StartedAt = kept
+			require.EqualValues(t, 40, used(f.attach()), kept)
+		}
+		require.Empty(t, f.events(watchdog.EventResume))
+	})
+	runFixture(t, "a resume within the second begins at zero, and is found again", func(f *fixture) {
+		_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
+		require.NoError(t, err)
+		f.pass(part)
+		resumed := f.resume()
+		require.Equal(t, noon.Add(3*part), resumed.StartedAt())
+		require.Zero(t, used(resumed))
+		admit(t, resumed, requests(7))
+		for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
+			f.run.StartedAt = kept
+			require.EqualValues(t, 7, used(f.attach()), kept)
+		}
+	})
 }
 
 // TestSpendLayersBound protects a caller without a timer from a wait for each of the runs around a layer: a bound is
@@ -198,21 +196,16 @@ func TestSpendLayersBound(t *testing.T) {
 					Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
 					Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
 				}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				defer wd.Close()
+				wd := guard(t, cfg)
 				layer := wd
 				for range 27 {
-					layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
-					require.NoError(t, err)
+					layer = openLayer(t, layer, "in", watchdog.Budget{Spend: limit})
 				}
-				hang := make(chan struct{})
-				store.set(func(s *flakyStore) { s.hang = hang })
+				goOn := store.hangs()
 				began := time.Now()
 				test(t, layer)
 				require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
-				store.set(func(s *flakyStore) { s.hang = nil })
-				close(hang)
+				goOn()
 			})
 		}
 	}
@@ -279,4 +272,314 @@ func TestSpendProgress(t *testing.T) {
 		f.pass(0)
 		require.Equal(t, []string{"retry 1"}, polled(wd))
 	})
+}
+
+// TestSpendLargest protects a run that is only observed, and who shares a limit with it, from the largest amounts: what
+// is voided is admitted no more, and gives nobody more room than there was.
+func TestSpendLargest(t *testing.T) {
+	largest := watchdog.Amount{
+		InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, Requests: math.MaxInt64, Turns: math.MaxInt64,
+		ToolCalls: math.MaxInt64, Tool: "rm", Cost: euros(math.MaxInt64),
+	}
+	limits := watchdog.Spend{
+		InputTokens: 10, OutputTokens: 10, Tokens: 10, Requests: 10, Turns: 10, ToolCalls: 10, Cost: euros(10),
+		Tools: map[string]int64{"rm": 10},
+	}
+	requireNoneAdmitted := func(t *testing.T, wd *watchdog.Watchdog) {
+		t.Helper()
+		require.NotEmpty(t, wd.Usage())
+		for _, u := range wd.Usage() {
+			require.Zero(t, u.Admitted, u)
+		}
+	}
+	t.Run("without a store", func(t *testing.T) {
+		wd := guard(t, watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{Spend: limits}})
+		layer := openLayer(t, wd, "in", watchdog.Budget{Spend: limits})
+		for range 3 {
+			first, second := admit(t, layer, largest), admit(t, wd, largest)
+			require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
+			require.NoError(t, first.Void())
+			require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
+			require.NoError(t, second.Void())
+			requireNoneAdmitted(t, wd)
+			requireNoneAdmitted(t, layer)
+		}
+		for _, u := range wd.Usage() {
+			require.Zero(t, u.Used, u)
+		}
+	})
+	runSpend(t, "of a scope whose store hangs", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		cfg := watchdog.Config{Scopes: teamOf(1000)}
+		counts := attach("s-1", cfg)
+		cfg.ObserveOnly = true
+		observed := attach("s-2", cfg)
+		goOn := store.hangs()
+		first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
+		require.NoError(t, first.Void())
+		require.NoError(t, second.Void())
+		requireNoneAdmitted(t, observed)
+		_, err := counts.Admit(context.Background(), "", requests(2000))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
+		goOn()
+	})
+}
+
+// TestSpendLargestGivenBack protects the window of a scope from a run that is only observed: what it admits there for
+// more than any limit, and does not use, is charged no more in the end.
+func TestSpendLargestGivenBack(t *testing.T) {
+	for name, end := range map[string]func(c watchdog.Charge) error{
+		"voided":  watchdog.Charge.Void,
+		"settled": func(c watchdog.Charge) error { return c.Settle(requests(0)) },
+	} {
+		runSpend(t, name, func(t *testing.T, store *hangingSpend, attach attachRun) {
+			cfg := watchdog.Config{Scopes: teamOf(1000)}
+			counts := attach("s-1", cfg)
+			require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
+			require.NoError(t, counts.Close())
+			cfg.ObserveOnly = true
+			observed := attach("s-2", cfg)
+			for range 3 {
+				require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
+			}
+			synctest.Wait()
+			require.NoError(t, observed.Close())
+			require.EqualValues(t, 7, store.charged(t, "team").Requests)
+		})
+	}
+}
+
+// TestNoneIsNotWarnedOf protects a host from being told that four fifths of nothing are used.
+func TestNoneIsNotWarnedOf(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		var warned []string
+		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w.Usage.String()) }
+		f.cfg.Budget.Spend = watchdog.Spend{
+			InputTokens: watchdog.None, CallInput: watchdog.None, Cost: euros(watchdog.None), Errors: watchdog.None,
+			Requests: 10, Turns: watchdog.None, Tools: map[string]int64{"rm": watchdog.None},
+		}
+		f.cfg.Scopes = teamOf(watchdog.None)
+		wd := f.attach()
+		require.NoError(t, admit(t, wd, watchdog.Amount{OutputTokens: 1}).Settle(watchdog.Amount{OutputTokens: 1}))
+		f.pass(0)
+		require.Empty(t, warned)
+		require.Empty(t, f.events(watchdog.EventWarning))
+		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Turns: 10}))
+		require.NoError(t, admit(t, wd, watchdog.Amount{Turns: 8}).Settle(watchdog.Amount{Turns: 8}))
+		f.pass(0)
+		require.Equal(t, []string{"turns: 8 of 10 used"}, warned)
+	})
+}
+
+// TestSettleOfTool protects the limit of a tool from a call that is settled without saying again which tool it was.
+func TestSettleOfTool(t *testing.T) {
+	for name, store := range map[string]watchdog.SpendStore{"in memory": nil, "in a store": &watchdog.Memory{}} {
+		t.Run(name, func(t *testing.T) {
+			scopes := teamOf(10)
+			scopes[0].Spend.Tools = map[string]int64{"rm": 10}
+			cfg := watchdog.Config{Logger: quiet, SpendStore: store, Budget: watchdog.Budget{Spend: watchdog.Spend{
+				Tools: map[string]int64{"rm": 10, "ls": 10}, WarnAt: []float64{},
+			}}}
+			if store != nil {
+				cfg.Scopes = scopes
+			}
+			wd := guard(t, cfg)
+			c := admit(t, wd, watchdog.Amount{ToolCalls: 5, Tool: "rm"})
+			require.NoError(t, c.Settle(watchdog.Amount{ToolCalls: 3}))
+			for _, u := range wd.Usage() {
+				switch u.Tool {
+				case "rm":
+					require.EqualValues(t, 3, u.Used, u)
+				case "ls":
+					require.Zero(t, u.Used, u)
+				}
+			}
+		})
+	}
+}
+
+// TestAdmitAllocates protects a host that admits each call from garbage: without a key there is none.
+func TestAdmitAllocates(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	ctx := context.Background()
+	limits := watchdog.Budget{Spend: watchdog.Spend{
+		InputTokens: 1 << 60, Requests: 1 << 60, Tools: map[string]int64{"rm": 1 << 60}, Cost: euros(1 << 60),
+	}}
+	most := watchdog.Amount{InputTokens: 10, Requests: 1, ToolCalls: 1, Tool: "rm", Cost: euros(3), Result: watchdog.ResultOK}
+	for name, cfg := range map[string]watchdog.Config{
+		"in memory":  {Budget: limits, Logger: quiet},
+		"on a store": {Budget: limits, Logger: quiet, SpendStore: &watchdog.Memory{}, Scopes: teamOf(1 << 60)},
+	} {
+		session := attachTo(ctx, t, watchdog.Run{}, cfg)
+		wd := session
+		for layers := range 3 {
+			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
+				require.Zero(t, testing.AllocsPerRun(1000, func() {
+					c, err := wd.Admit(ctx, "", most)
+					if err == nil {
+						err = c.Settle(most)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}))
+			})
+			wd = openLayer(t, wd, "l", limits)
+		}
+	}
+}
+
+// TestSpendClosed protects what a run has spent, and its scopes, from calls that come with its end.
+func TestSpendClosed(t *testing.T) {
+	t.Run("a call that began before the end is not admitted after it", func(t *testing.T) {
+		for name, scopes := range map[string][]watchdog.SharedSpend{"of a run alone": nil, "of a scope": teamOf(640)} {
+			runSynced(t, name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				parent := &askedParent{Context: ctx}
+				wd := attachTo(parent, t, watchdog.Run{}, watchdog.Config{
+					PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
+					Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 640, WarnAt: []float64{}}},
+				})
+				parent.asked = func() { // whether it has ended, after the run was asked
+					parent.asked = nil
+					require.NoError(t, wd.Close())
+				}
+				_, err := wd.Admit(context.Background(), "", requests(1))
+				require.Nil(t, parent.asked)
+				require.ErrorIs(t, err, watchdog.ErrEnded)
+				for _, u := range wd.Usage() {
+					require.Zero(t, u.Admitted, u)
+				}
+			})
+		}
+	})
+	runSpend(t, "Usage tells after the end what was used", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+		spend := watchdog.Spend{Requests: 640, WarnAt: []float64{}}
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
+		require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
+		require.NoError(t, wd.Close())
+		again := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
+		require.NoError(t, admit(t, again, requests(2)).Settle(requests(2)))
+		before := again.Usage()
+		require.NoError(t, again.Close())
+		require.Equal(t, before, again.Usage())
+		require.EqualValues(t, 9, before[0].Used, "of the run, with what it used before the restart")
+		require.EqualValues(t, 9, before[1].Used, "of the scope")
+	})
+	runSpend(t, "what is settled before the rest is given back goes back with it", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		scopes := append(hourlyTeam(6400), hourlyTeam(6400)...)
+		scopes[0].Scope = "given back first"
+		wd := attach("s-1", watchdog.Config{Scopes: scopes})
+		c := admit(t, wd, requests(50))
+		goOn := store.hangs()
+		go wd.Close()
+		synctest.Wait()
+		require.NoError(t, c.Settle(requests(10)))
+		goOn()
+		synctest.Wait()
+		require.EqualValues(t, 10, store.chargedInHour(t))
+	})
+}
+
+// An askedParent notices that it is asked whether it has ended.
+type askedParent struct {
+	context.Context
+	asked func()
+}
+
+func (p *askedParent) Err() error {
+	if p.asked != nil {
+		p.asked()
+	}
+	return p.Context.Err()
+}
+
+// TestClosedLayerIsForgotten protects the memory of a session from layers that are closed while calls of theirs are
+// open: what is kept is the charge.
+func TestClosedLayerIsForgotten(t *testing.T) {
+	var told atomic.Int64
+	for name, cfg := range map[string]watchdog.Config{
+		"in memory":  {},
+		"traced":     {OnSignal: func(watchdog.Signal) { told.Add(1) }},
+		"of a scope": {SpendStore: &watchdog.Memory{}, Scopes: teamOf(1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Logger = quiet
+			cfg.Budget.Spend = watchdog.Spend{Requests: 20, WarnAt: []float64{}}
+			cfg.Budget.Ladders.Requests = many(watchdog.DirectiveWait, 1)
+			wd := guard(t, cfg)
+			open := func(key string) (watchdog.Charge, weak.Pointer[watchdog.Watchdog]) {
+				layer := openLayer(t, wd, "in", cfg.Budget)
+				inner := openLayer(t, layer, "inner", cfg.Budget)
+				c, err := inner.Admit(context.Background(), key, requests(2))
+				require.NoError(t, err)
+				require.NoError(t, inner.Close())
+				require.NoError(t, layer.Close())
+				return c, weak.Make(layer)
+			}
+			first, one := open("key")
+			second, two := open("")
+			for range 10 {
+				runtime.GC()
+			}
+			require.Nil(t, one.Value())
+			require.Nil(t, two.Value())
+			require.EqualValues(t, 4, wd.Usage()[0].Admitted)
+			require.NoError(t, first.Settle(requests(3)))
+			require.NoError(t, second.Void())
+			require.EqualValues(t, 3, wd.Usage()[0].Used)
+			require.Zero(t, wd.Usage()[0].Admitted)
+			third, _ := open("")
+			require.NoError(t, third.Settle(requests(30)))
+			require.Eventually(t, func() bool { d, ok := wd.Poll(); return ok && d.Reason == watchdog.RequestsExceeded },
+				10*time.Second, time.Millisecond, "the session is looked at all the same")
+		})
+	}
+}
+
+// TestKeys protects calls that are made again: their keys are those of one run in one process, and where they are not
+// known any more a call is charged again, so that no limit is overspent.
+func TestKeys(t *testing.T) {
+	admitAs := func(t *testing.T, wd *watchdog.Watchdog, key string) watchdog.Charge {
+		t.Helper()
+		c, err := wd.Admit(context.Background(), key, requests(3))
+		require.NoError(t, err)
+		return c
+	}
+	limits := watchdog.Budget{Spend: watchdog.Spend{Requests: 100, WarnAt: []float64{}}}
+	admitted := func(wd *watchdog.Watchdog) int64 { u := wd.Usage()[0]; return u.Used + u.Admitted }
+	t.Run("not after a restart, with a store", func(t *testing.T) {
+		for name, end := range map[string]func(c watchdog.Charge) error{
+			"settled": func(c watchdog.Charge) error { return c.Settle(requests(3)) },
+			"open":    func(watchdog.Charge) error { return nil },
+		} {
+			runFixture(t, name, func(f *fixture) {
+				f.cfg.Budget = limits
+				wd := f.attach()
+				require.NoError(f.t, end(admitAs(f.t, wd, "k")))
+				require.NoError(f.t, wd.Close())
+				again := f.attach()
+				admitAs(f.t, again, "k")
+				require.EqualValues(f.t, 6, admitted(again), "charged again, and not less")
+			})
+		}
+	})
+}
+
+// hourlyTeam is a scope of requests an hour.
+func hourlyTeam(limit int64) []watchdog.SharedSpend {
+	scopes := teamOf(limit)
+	scopes[0].Period = watchdog.PeriodHour
+	return scopes
+}
+
+// chargedInHour is what the scope is charged with in the hour that is now.
+func (s *hangingSpend) chargedInHour(t *testing.T) int64 {
+	t.Helper()
+	slice := watchdog.Slice{ID: rand.Text(), Scope: "team", Period: watchdog.PeriodHour}
+	g, err := s.memory.Take(context.Background(), slice)
+	require.NoError(t, err)
+	return g.Charged.Requests
 }

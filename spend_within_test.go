@@ -61,7 +61,7 @@ func TestAdmitWithin(t *testing.T) {
 					admit(t, session, c.before)
 					wd := session
 					if around {
-						wd = layer(t, wd, "inner", watchdog.Budget{})
+						wd = openLayer(t, wd, "inner", watchdog.Budget{})
 					}
 					charge, granted, err := wd.AdmitWithin(context.Background(), "", c.least, c.most, 0)
 					if c.refused != "" {
@@ -81,14 +81,6 @@ func TestAdmitWithin(t *testing.T) {
 			}
 		})
 	}
-}
-
-func layer(t *testing.T, wd *watchdog.Watchdog, name string, b watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	inner, err := wd.Layer(name, b)
-	require.NoError(t, err)
-	t.Cleanup(func() { inner.Close() })
-	return inner
 }
 
 // TestAdmitWithinModel holds grants against all uses between the two, tried one after another.
@@ -181,7 +173,7 @@ func inLine(ctx context.Context, wd *watchdog.Watchdog, least, most watchdog.Amo
 }
 
 // inRun runs a test with a session that may spend so many tokens, on the time of the bubble.
-func inRun(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) {
+func inRun(t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cfg.Logger = quiet
@@ -189,10 +181,8 @@ func inRun(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) 
 		if cfg.SpendStore != nil {
 			cfg.Store, run = &watchdog.Memory{}, watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		}
-		wd, err := watchdog.New(context.Background(), run, cfg)
-		require.NoError(t, err)
-		defer wd.Close()
-		test(wd)
+		wd := attachTo(context.Background(), t, run, cfg)
+		test(t, wd)
 	})
 }
 
@@ -304,13 +294,14 @@ func TestAdmitWaits(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprintf("by a limit of %s, %s", of, name), func(t *testing.T) {
-				inRun(t, cfg(), func(wd *watchdog.Watchdog) { test(t, wd) })
+				inRun(t, cfg(), test)
 			})
 		}
 	}
 	for of, store := range map[string]watchdog.SpendStore{"its own": nil, "its stores": &watchdog.Memory{}} {
 		t.Run("for an extension of a limit of "+of, func(t *testing.T) {
-			inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: limit}, SpendStore: store}, func(wd *watchdog.Watchdog) {
+			cfg := watchdog.Config{Budget: watchdog.Budget{Spend: limit}, SpendStore: store}
+			inRun(t, cfg, func(t *testing.T, wd *watchdog.Watchdog) {
 				admit(t, wd, tokens(960, 0))
 				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
 				require.NoError(t, wd.ExtendSpend(watchdog.Spend{Tokens: 100}))
@@ -327,7 +318,7 @@ func TestAdmitWaits(t *testing.T) {
 		"a scope": {Scopes: []watchdog.SharedSpend{{Scope: "team", Spend: reserved}}, SpendStore: &watchdog.Memory{}},
 	} {
 		t.Run("for a reserve of "+of+" that another's refusal unlocks", func(t *testing.T) {
-			inRun(t, cfg, func(wd *watchdog.Watchdog) {
+			inRun(t, cfg, func(t *testing.T, wd *watchdog.Watchdog) {
 				admit(t, wd, tokens(880, 0))
 				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
 				require.Empty(t, a)
@@ -339,7 +330,7 @@ func TestAdmitWaits(t *testing.T) {
 		})
 	}
 	t.Run("without a limit nobody waits", func(t *testing.T) {
-		inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
+		inRun(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog) {
 			admit(t, wd, tokens(1<<60, 0))
 			require.NoError(t, (<-inLine(context.Background(), wd, tokens(50, 0), tokens(1<<60, 0))).err)
 		})
@@ -350,7 +341,7 @@ func TestAdmitWaits(t *testing.T) {
 func TestAdmitWithinExceeded(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 100}}}
 	cfg.Budget.Ladders.Tokens = many(watchdog.DirectiveWait, 1)
-	inRun(t, cfg, func(wd *watchdog.Watchdog) {
+	inRun(t, cfg, func(t *testing.T, wd *watchdog.Watchdog) {
 		assert.NoError(t, admit(t, wd, tokens(0, 10)).Settle(tokens(0, 150)))
 		_, granted, err := wd.AdmitWithin(context.Background(), "", priced(1, 0), priced(1, 50), 0)
 		assert.NoError(t, err)
@@ -389,12 +380,10 @@ func TestAdmitWithinElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &watchdog.Memory{}
 			team := []watchdog.SharedSpend{{Scope: "team", Spend: watchdog.Spend{Tokens: 1000}}}
-			inRun(t, watchdog.Config{Scopes: team, SpendStore: store}, func(wd *watchdog.Watchdog) {
-				other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
-					Store: &watchdog.Memory{}, SpendStore: &sameStore{store}, Scopes: team, Logger: quiet,
+			inRun(t, watchdog.Config{Scopes: team, SpendStore: store}, func(t *testing.T, wd *watchdog.Watchdog) {
+				other := attachTo(context.Background(), t, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
+					Store: &watchdog.Memory{}, SpendStore: &sameStore{store}, Scopes: team,
 				})
-				require.NoError(t, err)
-				defer other.Close()
 				theirs := admit(t, other, tokens(600, 0))
 				require.NoError(t, admit(t, wd, tokens(10, 0)).Settle(tokens(10, 0))) // it learns of them
 				if c.freed {
@@ -417,7 +406,7 @@ func TestAdmitWithinElsewhere(t *testing.T) {
 func TestAdmitWithinTogether(t *testing.T) {
 	const limit = 100_000
 	for seed := range uint64(40) {
-		inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: limit}}}, func(wd *watchdog.Watchdog) {
+		inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: limit}}}, func(t *testing.T, wd *watchdog.Watchdog) {
 			var used atomic.Int64
 			var agents sync.WaitGroup
 			for agent := range uint64(8) {

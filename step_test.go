@@ -22,7 +22,7 @@ func grep(n int) loop.Step {
 // TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
 // attach goes on where the process before was, but for what a crash lost.
 func TestStepAfterRestart(t *testing.T) {
-	transactional := func(f *fixture) { f.cfg.Store = &readingStore{} }
+	transactional := func(f *fixture) { f.cfg.Store = &countingStore{} }
 	plain := func(*fixture) {}
 	for name, store := range map[string]func(*fixture){"a store": plain, "a transactional store": transactional} {
 		runFixture(t, "Close forgets nothing, with "+name, func(f *fixture) {
@@ -127,25 +127,6 @@ func TestStep(t *testing.T) {
 		_, fired := wd.Fired()
 		require.True(f.t, fired)
 	})
-	runFixture(t, "a run that stops it goes on, and is asked about another loop", func(f *fixture) {
-		wd := f.attach()
-		for other := range 3 {
-			for range 3 {
-				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, other), Outcome: []byte("text")})
-			}
-			f.pass(0)
-			d, ok := wd.Poll()
-			require.True(f.t, ok, other)
-			require.Equal(f.t, watchdog.DirectiveUnstuck, d.Kind)
-			require.Equal(f.t, 1, d.Rung)
-			for n := range 40 {
-				wd.Step(loop.Step{
-					Tool: "edit", Class: loop.Change, Input: fmt.Appendf(nil, `{"file":"%d/%d"}`, other, n), Outcome: []byte("ok"),
-				})
-			}
-		}
-		f.live(wd)
-	})
 	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
 		wd := f.attach()
@@ -249,18 +230,6 @@ func TestStepOfPerson(t *testing.T) {
 		f.live(wd)
 		require.NoError(f.t, wd.Close())
 		require.Empty(f.t, f.events(watchdog.EventCheckpoint))
-	})
-	runFixture(t, "it is one after a restart, too", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(grep(1))
-		wd.Step(grep(1))
-		require.NoError(f.t, wd.Close())
-		f.pass(time.Second)
-		wd = f.attach()
-		wd.Step(person)
-		require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
-		require.NoError(f.t, wd.Close())
-		require.Equal(f.t, loop.Go, f.attach().Step(grep(1)).Advice)
 	})
 }
 

@@ -4,29 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
-
-// TestAttach has a process whose append comes second report the stop that was stored first.
-func TestAttach(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.PollOnly = true
-		one := b.attach()
-		b.pass(5 * time.Hour)
-		var first *watchdog.Stop
-		b.cfg.Store = beforeAppend(b.store, func() {
-			b.pass(time.Second)
-			first = b.stopped(one)
-		})
-		other := b.attach() // it fires here, and has read the events before one appends
-		require.Equal(b.t, first, b.stopped(other))
-	})
-}
 
 // TestResume has two processes that resume at once share one window.
 func TestResume(t *testing.T) {
@@ -64,8 +51,8 @@ func TestUnreadableEvent(t *testing.T) {
 }
 
 func TestResumeFails(t *testing.T) {
-	inCancelled := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
-		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+	inCancelled := func(name string, test func(b *fixture, k *fakeKeeper)) {
+		runKept(t, name, func(b *fixture, k *fakeKeeper) {
 			wd := b.attach()
 			b.pass(over)
 			b.stopped(wd)
@@ -79,52 +66,44 @@ func TestResumeFails(t *testing.T) {
 		require.Empty(b.t, b.events(watchdog.EventResume))
 		b.stopped(b.attach())
 	}
-	t.Run("a run that cannot be kept is not resumed", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
-				require.Equal(b.t, noon.Add(over).Truncate(time.Microsecond), w.StartedAt(), "the row names the fresh window")
-				return errDiskFull
-			}
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			stillCancelled(b, k)
-		})
+	inCancelled("a run that cannot be kept is not resumed", func(b *fixture, k *fakeKeeper) {
+		k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+			require.Equal(b.t, noon.Add(over).Truncate(time.Microsecond), w.StartedAt(), "the row names the fresh window")
+			return errDiskFull
+		}
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		stillCancelled(b, k)
 	})
-	t.Run("a run whose resumption cannot be recorded is kept no longer", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			stillCancelled(b, k)
-		})
+	inCancelled("a run whose resumption cannot be recorded is kept no longer", func(b *fixture, k *fakeKeeper) {
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		stillCancelled(b, k)
 	})
-	t.Run("an error after the run is resumed says that it is", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
-			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-			require.ErrorIs(t, err, errDiskFull)
-			require.ErrorContains(t, err, "the run is resumed")
-			require.Error(t, k.kept[0].Context().Err())
-		})
+	inCancelled("an error after the run is resumed says that it is", func(b *fixture, k *fakeKeeper) {
+		b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
+		_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		require.ErrorContains(b.t, err, "the run is resumed")
+		require.Error(b.t, k.kept[0].Context().Err())
 	})
-	t.Run("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(t *testing.T) {
-		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
-			b.cfg.Store = beforeAppend(b.store, func() {
-				b.clock.step(-minute)
-				cfg.Keeper = nil
-				other, _ = watchdog.Resume(context.Background(), b.run, cfg)
-				b.clock.step(minute)
-			})
-			wd := b.resume()
-			defer other.Close()
-			require.Equal(t, other.StartedAt(), wd.StartedAt())
-			require.Len(t, b.events(watchdog.EventResume), 1)
-			require.Len(t, k.kept, 2)
-			require.Same(t, wd, k.kept[1])
-			require.Error(t, k.kept[0].Context().Err())
-			b.live(wd)
+	inCancelled("a run that another process resumes meanwhile goes on, and is kept, in that window", func(b *fixture, k *fakeKeeper) {
+		cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
+		b.cfg.Store = beforeAppend(b.store, func() {
+			b.clock.step(-minute)
+			cfg.Keeper = nil
+			other, _ = watchdog.Resume(context.Background(), b.run, cfg)
+			b.clock.step(minute)
 		})
+		wd := b.resume()
+		defer other.Close()
+		require.Equal(b.t, other.StartedAt(), wd.StartedAt())
+		require.Len(b.t, b.events(watchdog.EventResume), 1)
+		require.Len(b.t, k.kept, 2)
+		require.Same(b.t, wd, k.kept[1])
+		require.Error(b.t, k.kept[0].Context().Err())
+		b.live(wd)
 	})
 }
 
@@ -132,10 +111,7 @@ func TestResumeFails(t *testing.T) {
 func TestFreshWindows(t *testing.T) {
 	layer := func(b *fixture, wd *watchdog.Watchdog) *watchdog.Watchdog {
 		b.t.Helper()
-		step, err := wd.Layer("step", watchdog.Budget{WallClock: 500 * time.Millisecond})
-		require.NoError(b.t, err)
-		b.t.Cleanup(func() { step.Close() })
-		return step
+		return openLayer(b.t, wd, "step", watchdog.Budget{WallClock: 500 * time.Millisecond})
 	}
 	runFixture(t, "at one instant, side by side", func(b *fixture) {
 		wd := b.attach()
@@ -160,12 +136,10 @@ func TestFreshWindows(t *testing.T) {
 		wd := b.attach()
 		step := layer(b, wd)
 		b.pass(time.Second)
-		b.stopped(step)
+		require.Equal(b.t, "s-1", b.stopped(step).Parent)
 		session := b.run
 		session.ID = "s-1/step"
-		other, err := watchdog.New(b.t.Context(), session, b.cfg)
-		require.NoError(b.t, err)
-		defer other.Close()
+		other := attachTo(context.Background(), b.t, session, b.cfg)
 		b.live(other)
 	})
 	runFixture(t, "its events name it last", func(b *fixture) {
@@ -200,4 +174,428 @@ func TestWindowChain(t *testing.T) {
 		b.pass(time.Hour)
 		require.Equal(b.t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
 	})
+}
+
+// A continuing is a run of which the host keeps no more than the ID.
+type continuing struct {
+	*fixture
+	store watchdog.EventStore
+}
+
+// inContinuing runs the test with a store that is read whole, one that is read in parts, and one that answers at once.
+func inContinuing(t *testing.T, test func(c *continuing)) {
+	t.Helper()
+	for name, store := range map[string]func() watchdog.EventStore{
+		"whole": func() watchdog.EventStore { return &flakyStore{} },
+		"parts": func() watchdog.EventStore { return &countingStore{} },
+		"once":  func() watchdog.EventStore { return &watchdog.Memory{} },
+	} {
+		runFixture(t, name, func(b *fixture) {
+			c := &continuing{b, store()}
+			b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1", Continue: true}
+			test(c)
+		})
+	}
+}
+
+// runContinuing is inContinuing for one case of a test.
+func runContinuing(t *testing.T, name string, test func(c *continuing)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inContinuing(t, test) })
+}
+
+// kinds are the kinds of the run's events.
+func (c *continuing) kinds() (kinds []string) {
+	c.t.Helper()
+	all, err := c.store.Read(context.Background(), watchdog.AggregateType, c.run.ID)
+	require.NoError(c.t, err)
+	for _, e := range all {
+		kinds = append(kinds, e.Type)
+	}
+	return kinds
+}
+
+// restarts has the host come up at each interval, until the run is stopped.
+func (c *continuing) restarts(every time.Duration) (n int, stop *watchdog.Stop) {
+	c.t.Helper()
+	for {
+		wd := c.attach()
+		n++
+		if stop = wd.Stop(); stop != nil {
+			return n, stop
+		}
+		c.pass(every - time.Second)
+		stop = wd.Stop()
+		require.NoError(c.t, wd.Close())
+		c.pass(time.Second) // it is down
+		if stop != nil {
+			return n, stop
+		}
+	}
+}
+
+func TestContinue(t *testing.T) {
+	runContinuing(t, "a host that restarts every minute does not put off the end of its run", func(c *continuing) {
+		n, stop := c.restarts(time.Minute)
+		require.Equal(c.t, 241, n)
+		require.Equal(c.t, watchdog.WallClockExceeded, stop.Code)
+		require.Equal(c.t, noon, stop.StartedAt)
+		require.Equal(c.t, []string{watchdog.EventCheckpoint, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
+		require.NotNil(c.t, c.attach().Stop(), "nor does it begin it again")
+	})
+	runContinuing(t, "a run whose host passed its start before goes on in its window", func(c *continuing) {
+		explicit := c.run
+		c.run.StartedAt, c.run.Continue = noon, false
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		c.pass(time.Hour)
+		resumed := c.resume()
+		require.NoError(c.t, resumed.Close())
+		c.pass(time.Hour)
+		c.run = explicit
+		for range 2 {
+			wd := c.attach()
+			require.Equal(c.t, resumed.StartedAt(), wd.StartedAt())
+			require.NoError(c.t, wd.Close())
+		}
+		_, stop = c.restarts(time.Hour)
+		require.Equal(c.t, resumed.StartedAt(), stop.StartedAt)
+	})
+	t.Run("a layer's run of that name is another", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			require.NoError(t, c.attach().Close())
+			c.pass(time.Hour)
+			c.run.Parent = "s-0"
+			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
+			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
+		})
+		inContinuing(t, func(c *continuing) { // also where events tell of it
+			continues := c.run
+			for i, parent := range []string{"s-0", ""} {
+				c.run = watchdog.Run{ID: "s-1", StartedAt: noon.Add(time.Duration(i) * 5 * time.Hour), Parent: parent}
+				_, stop := c.restarts(5 * time.Hour)
+				require.NotNil(t, stop)
+			}
+			c.run = continues
+			require.Equal(t, noon.Add(5*time.Hour), c.attach().StartedAt())
+			c.run.Parent = "s-0"
+			require.Equal(t, noon, c.attach().StartedAt())
+		})
+	})
+	runContinuing(t, "a run that a clock ahead resumed, of a host that passed its start until then, can be resumed again", func(c *continuing) {
+		continues := c.run
+		c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		c.clock.step(time.Hour)
+		require.NoError(c.t, c.resume().Close())
+		c.clock.step(-time.Hour)
+		c.run = continues
+		_, err := watchdog.New(context.Background(), c.run, c.cfg)
+		require.ErrorContains(c.t, err, "or use Resume to open another")
+		resumed := c.resume()
+		require.NoError(c.t, resumed.Close())
+		for range 3 { // also when the clock is where the other was
+			c.pass(time.Hour)
+			wd := c.attach()
+			require.Equal(c.t, resumed.StartedAt(), wd.StartedAt())
+			require.NoError(c.t, wd.Close())
+		}
+	})
+	runFixture(t, "a hundred resumes cost no more than one", func(b *fixture) {
+		store := &countingStore{}
+		b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+		require.NoError(b.t, b.attach().Close())
+		read := map[int]int{}
+		for n := range 101 {
+			b.pass(5 * time.Hour)
+			require.NotNil(b.t, b.attach().Stop())
+			resumed := b.resume()
+			require.NoError(b.t, resumed.Close())
+			b.pass(2 * time.Minute)
+			before := store.read
+			require.Equal(b.t, resumed.StartedAt(), b.attach().StartedAt())
+			read[n] = store.read - before
+		}
+		require.Equal(b.t, read[1], read[100])
+		require.Less(b.t, read[100], 10)
+	})
+}
+
+// TestContinueTogether has many processes begin one run at once.
+func TestContinueTogether(t *testing.T) {
+	for range 20 {
+		for _, store := range []watchdog.EventStore{&flakyStore{}, &countingStore{delay: time.Millisecond}} {
+			synctest.Test(t, func(t *testing.T) {
+				starts := make([]time.Time, 16)
+				var all sync.WaitGroup
+				for i := range starts {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+						run, cfg := watchdog.Run{ID: "s-1", Continue: true}, watchdog.Config{Store: store, Logger: quiet}
+						wd, err := watchdog.New(context.Background(), run, cfg)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						starts[i] = wd.StartedAt()
+						if err := wd.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				for _, start := range starts {
+					require.Equal(t, starts[0], start)
+				}
+			})
+		}
+	}
+}
+
+// TestContinueFails protects that nothing is guarded by a clock that begins again.
+func TestContinueFails(t *testing.T) {
+	fails := func(b *fixture, k *fakeKeeper) error {
+		b.t.Helper()
+		wd, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.Error(b.t, err)
+		require.Nil(b.t, wd)
+		require.Empty(b.t, k.kept)
+		return err
+	}
+	in := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			test(b, k)
+		})
+	}
+	t.Run("a store that cannot be read, or written", func(t *testing.T) {
+		for _, broken := range []func(s *flakyStore){
+			func(s *flakyStore) { s.failGet = errDiskFull }, func(s *flakyStore) { s.fail = errDiskFull },
+		} {
+			in(t, func(b *fixture, k *fakeKeeper) {
+				b.store.set(broken)
+				err := fails(b, k)
+				require.ErrorIs(t, err, errDiskFull)
+				require.ErrorContains(t, err, "attach watchdog: look up when run s-1 began: ")
+				b.store.set(func(s *flakyStore) { s.fail, s.failGet = nil, nil })
+				b.pass(time.Hour)
+				require.Equal(t, noon.Add(time.Hour), b.attach().StartedAt())
+			})
+		}
+	})
+	runSynced(t, "one that hangs holds New up for one record timeout", func(t *testing.T) {
+		store := &flakyStore{hang: make(chan struct{})}
+		began := time.Now()
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", Continue: true},
+			watchdog.Config{Store: store, Logger: quiet})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
+	})
+	runFixture(t, "one that keeps what it said it did not: the run has begun", func(b *fixture) {
+		b.run = watchdog.Run{ID: "s-1", Continue: true}
+		lost := &hookedStore{EventStore: b.store}
+		lost.append = func(events []watchdog.Event) error {
+			lost.append = nil
+			require.NoError(b.t, b.store.Append(context.Background(), events...))
+			return errDiskFull
+		}
+		b.cfg.Store = lost
+		_, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.ErrorIs(b.t, err, errDiskFull)
+		b.pass(time.Hour)
+		require.Equal(b.t, noon, b.attach().StartedAt())
+	})
+	t.Run("one that does not keep what it took", func(t *testing.T) {
+		in(t, func(b *fixture, k *fakeKeeper) {
+			b.cfg.Store = staleStore{b.store}
+			require.ErrorContains(t, fails(b, k), "does not have it")
+		})
+	})
+	t.Run("an event that cannot be read", func(t *testing.T) {
+		event := func(kind, payload string) watchdog.Event {
+			return watchdog.Event{
+				ID: "e-1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: kind,
+				Payload: json.RawMessage(payload), Timestamp: noon.Add(-time.Hour),
+			}
+		}
+		in(t, func(b *fixture, k *fakeKeeper) {
+			require.NoError(t, b.store.Append(context.Background(), event(watchdog.EventCancel, `{"reason":7}`)))
+			err := fails(b, k)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			require.ErrorContains(t, err, "e-1")
+		})
+		in(t, func(b *fixture, k *fakeKeeper) {
+			require.NoError(t, b.attach().Close())
+			k.kept = nil
+			e := b.events(watchdog.EventCheckpoint)[0]
+			e.Payload = json.RawMessage(`{"session_started_at":"yesterday"}`)
+			b.cfg.Store = &flakyStore{}
+			require.NoError(t, b.cfg.Store.Append(context.Background(), e))
+			err := fails(b, k)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			require.ErrorContains(t, err, e.ID)
+		})
+	})
+	t.Run("what the host wrote", func(t *testing.T) {
+		for want, run := range map[string]watchdog.Run{
+			"leave one of them out": {ID: "s-1", Continue: true, StartedAt: noon},
+			"run ID: it is empty":   {Continue: true},
+		} {
+			in(t, func(b *fixture, k *fakeKeeper) {
+				b.run = run
+				err := fails(b, k)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, want)
+				require.Zero(t, b.store.appends)
+			})
+		}
+	})
+}
+
+// TestContinueAlone checks runs whose store is not asked.
+func TestContinueAlone(t *testing.T) {
+	runFixture(t, "without a store the run begins now", func(b *fixture) {
+		b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1", Continue: true}
+		require.Equal(b.t, noon, b.attach().StartedAt())
+		b.run.StartedAt = noon
+		_, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.ErrorContains(b.t, err, "leave one of them out")
+	})
+	runFixture(t, "nothing is recorded for a run that is disabled", func(b *fixture) {
+		b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1", Continue: true}
+		b.store.set(func(s *flakyStore) { s.fail, s.failGet = errDiskFull, errDiskFull })
+		require.Equal(b.t, noon, b.attach().StartedAt())
+	})
+}
+
+// waits returns a run whose ladder ends in a wait, after so many stretches that are too long, of a minute each.
+func waits(b *fixture, store watchdog.EventStore, stretches int) *watchdog.Watchdog {
+	b.cfg.Store, b.cfg.PollOnly = store, true
+	b.cfg.Budget = watchdog.Budget{
+		WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)},
+	}
+	wd := b.attach()
+	for range stretches {
+		b.clock.Add(minute + time.Microsecond)
+		_, asked := wd.Poll()
+		require.True(b.t, asked)
+		wd.Progress()
+		wd.Fired() // records that
+	}
+	return wd
+}
+
+// eventsOf counts the events of the run.
+func eventsOf(t *testing.T, store *watchdog.Memory) (n int) {
+	t.Helper()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	return len(events)
+}
+
+// TestCheckpointReads protects that what an attach, a sync and a trip read does not grow with the run's window.
+func TestCheckpointReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the mock clock sleeps
+		read := func(stretches int) (attach, synced, trip int) {
+			store := &countingStore{}
+			b := newFixture(t)
+			wd := waits(b, store, stretches)
+			store.read = 0
+			b.attach()
+			attach, store.read = store.read, 0
+			_, err := wd.Sync(context.Background())
+			require.NoError(t, err)
+			synced, store.read = store.read, 0
+			_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, synced, store.read)
+			return attach, synced, store.read
+		}
+		attach, synced, trip := read(4)
+		for _, stretches := range []int{40, 400, 2000} {
+			a, s, c := read(stretches)
+			require.LessOrEqual(t, a, 2*attach+1)
+			require.LessOrEqual(t, s, 2*synced)
+			require.LessOrEqual(t, c, 2*trip)
+		}
+	})
+}
+
+// TestCheckpointBesides protects that what other programs store is read, dated up to an hour ago, and an end whatever
+// its date.
+func TestCheckpointBesides(t *testing.T) {
+	bubble := func(name string, test func(t *testing.T)) { // the mock clock sleeps
+		runSynced(t, name, test)
+	}
+	bubble("a pause of a process whose store was away for longer than that", func(t *testing.T) {
+		b := newFixture(t)
+		store := &tripStore{}
+		b.cfg.Store = store
+		cut := b.attach()
+		waits(b, &store.Memory, 1)
+		beside := waits(b, &store.Memory, 1)
+		store.leave(true)
+		h := openHold(t, cut, "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
+		b.pass(20 * time.Minute)
+		h.Close()
+		for range 200 {
+			b.pass(minute + time.Microsecond)
+			beside.Poll()
+			beside.Progress()
+			beside.Fired() // writes checkpoints
+		}
+		store.leave(false)
+		b.pass(time.Minute)
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventRelease))
+		again := b.attach()
+		require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
+		require.NoError(t, cut.Close())
+	})
+	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
+		b, store := newFixture(t), &countingStore{}
+		wd := waits(b, store, 300)
+		require.NoError(t, store.Append(context.Background(), watchdog.Event{
+			ID: "damaged", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventExtend,
+			Timestamp: b.clock.Now(), Payload: json.RawMessage(`{"session_started_at":7}`),
+		}))
+		for range 40 {
+			b.clock.Add(minute + time.Microsecond)
+			wd.Poll()
+			wd.Progress()
+			wd.Fired()
+		}
+		_, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+		_, err = wd.Sync(context.Background())
+		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+	})
+}
+
+// An awaySelect is a Memory that selects nothing while err is set.
+type awaySelect struct {
+	watchdog.Memory
+	err error
+}
+
+func (s *awaySelect) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Memory.Select(ctx, of)
+}
+
+// TestCheckpointUnread protects that a run which asks for a checkpoint, because it is old, fails as a young one does.
+func TestCheckpointUnread(t *testing.T) {
+	for _, age := range []time.Duration{minute, 3 * time.Hour} {
+		inFixture(t, func(b *fixture) {
+			store := &awaySelect{}
+			b.cfg.Store = store
+			wd := b.attach()
+			b.pass(age)
+			store.err = errDiskFull
+			_, err := wd.Sync(b.t.Context())
+			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
+		})
+	}
 }

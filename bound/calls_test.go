@@ -60,13 +60,6 @@ func TestKey(t *testing.T) {
 			require.NoError(t, bound.Do(t.Context(), call, ignoring(0, nil)).Err)
 		}
 	})
-	bubble(t, "is free again after the hard cancel, though the call runs on", func(t *testing.T) {
-		call, calls, _ := keyed()
-		bound.Do(t.Context(), call, ignoring(time.Hour, nil))
-		require.NoError(t, bound.Do(t.Context(), call, ignoring(0, nil)).Err)
-		require.Len(t, calls.Abandoned(), 1)
-		time.Sleep(time.Hour)
-	})
 	bubble(t, "stays a newer call's when an abandoned one ends", func(t *testing.T) {
 		call, calls, _ := keyed()
 		bound.Do(t.Context(), call, ignoring(80*time.Second, nil))
@@ -122,15 +115,6 @@ func TestPanic(t *testing.T) {
 		p := panicOf(t.Context(), tick, func(context.Context) (string, error) { panic(nil) })
 		var bug *runtime.PanicNilError
 		require.ErrorAs(t, p, &bug)
-	})
-	bubble(t, "reaches the caller also within the grace, after the limit and after an outside cancel", func(t *testing.T) {
-		panics := func(ctx context.Context) (string, error) {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			panic(canaryPanic)
-		}
-		require.NotNil(t, panicOf(t.Context(), tick, panics))
-		require.NotNil(t, panicOf(cutAfter(t, time.Second), tick, panics))
 	})
 	bubble(t, "is an error where the call only ends its goroutine", func(t *testing.T) {
 		exits := func(ctx context.Context) (string, error) { runtime.Goexit(); return "", nil }
@@ -274,11 +258,7 @@ func TestLatePanic(t *testing.T) {
 	})
 	bubble(t, "is logged with the run where there is one, by its logger", func(t *testing.T) {
 		log := &journal{}
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, Logger: log.logger(),
-		})
-		require.NoError(t, err)
-		defer wd.Close()
+		wd := watched(t, watchdog.Config{Logger: log.logger()})
 		bound.Do(wd.Context(), bound.Call{Limit: time.Second, Grace: time.Second}, func(context.Context) (string, error) {
 			time.Sleep(time.Hour)
 			panic(canaryPanic)
@@ -313,17 +293,6 @@ func TestLatePanic(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	bubble(t, "runs once, when the call is abandoned, before the caller has its answer", func(t *testing.T) {
-		call, released := tick, 0
-		call.Release = func() { released++ }
-		bound.Do(t.Context(), call, ignoring(time.Hour, nil))
-		require.Equal(t, 1, released)
-		time.Sleep(time.Hour)
-		require.Equal(t, 1, released, "the late end is not the hard path")
-		bound.Do(cutAfter(t, time.Second), call, ignoring(time.Hour, nil))
-		require.Equal(t, 2, released)
-		time.Sleep(time.Hour)
-	})
 	bubble(t, "does not run for a call that returns, panics or is refused", func(t *testing.T) {
 		call, _, _ := keyed()
 		call.Release = func() { t.Error("released") }

@@ -18,7 +18,15 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// newTimer guards a context until the end of the test.
+// within has a context end by its silence, until the end of the test.
+func within(ctx context.Context, t *testing.T, limit time.Duration) (context.Context, *idle.Timer) {
+	t.Helper()
+	inner, timer := idle.WithLimit(ctx, limit)
+	t.Cleanup(timer.Close)
+	return inner, timer
+}
+
+// newTimer is that with a config.
 func newTimer(t *testing.T, cfg idle.Config) (context.Context, *idle.Timer) {
 	t.Helper()
 	ctx, timer, err := idle.New(t.Context(), cfg)
@@ -196,8 +204,7 @@ func TestHostInside(t *testing.T) {
 				useAll(traced)
 			}
 		}})
-		_, made := idle.WithLimit(wd.Context(), limit)
-		defer made.Close()
+		_, made := within(wd.Context(), t, limit)
 		timer.Store(made)
 		narrow := made.Widen(2 * limit)
 		timer.Store(made)
@@ -213,8 +220,7 @@ func TestHostInside(t *testing.T) {
 				useAll(asked)
 			}
 		}}
-		ctx, made := idle.WithLimit(parent, limit)
-		defer made.Close()
+		ctx, made := within(parent, t, limit)
 		timer.Store(made)
 		pass(3 * limit)
 		require.Error(t, ctx.Err())

@@ -3,18 +3,32 @@ package idle_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs a subtest with fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
 
 const limit time.Duration = time.Minute
 
@@ -45,17 +59,8 @@ func requireAlive(ctx context.Context, t *testing.T, timer *idle.Timer) {
 }
 
 func TestLimit(t *testing.T) {
-	bubble(t, "the context ends one nanosecond after the limit", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
-		pass(limit)
-		requireAlive(ctx, t, timer)
-		pass(1)
-		requireSilent(ctx, t, timer, limit+1, limit)
-	})
 	bubble(t, "a sign of life begins the silence anew, to the nanosecond", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		for range 100 {
 			pass(limit)
 			timer.Alive()
@@ -66,8 +71,7 @@ func TestLimit(t *testing.T) {
 		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 	bubble(t, "signs within a millisecond count as one at its end", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		pass(time.Second)
 		for range 10 {
 			timer.Alive()
@@ -94,14 +98,12 @@ func TestLimit(t *testing.T) {
 		}
 	})
 	bubble(t, "the longest limit that there can be does not overflow", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), watchdog.NoLimit-1)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, watchdog.NoLimit-1)
 		pass(1000 * time.Hour)
 		requireAlive(ctx, t, timer)
 	})
 	bubble(t, "a stop is a timeout, and says what to do", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		pass(2 * limit)
 		cause := context.Cause(ctx)
 		require.EqualError(t, cause, "stopped: watchdog_idle_exceeded: no sign of life for 1 min 0 s of 1 min; "+
@@ -120,8 +122,7 @@ func TestLimit(t *testing.T) {
 func TestEnds(t *testing.T) {
 	bubble(t, "the parent's end is not a stop", func(t *testing.T) {
 		parent, cancel := context.WithCancelCause(t.Context())
-		ctx, timer := idle.WithLimit(parent, limit)
-		defer timer.Close()
+		ctx, timer := within(parent, t, limit)
 		gone := errors.New("gone")
 		cancel(gone)
 		pass(2 * limit)
@@ -130,10 +131,8 @@ func TestEnds(t *testing.T) {
 		require.False(t, stopped)
 	})
 	bubble(t, "nor is that of a parent which was silent", func(t *testing.T) {
-		outer, around := idle.WithLimit(t.Context(), limit)
-		defer around.Close()
-		ctx, timer := idle.WithLimit(outer, 2*limit)
-		defer timer.Close()
+		outer, around := within(t.Context(), t, limit)
+		ctx, timer := within(outer, t, 2*limit)
 		pass(3 * limit)
 		requireSilent(outer, t, around, limit+1, limit)
 		require.Equal(t, context.Cause(outer), context.Cause(ctx))
@@ -151,12 +150,6 @@ func TestEnds(t *testing.T) {
 		pass(2 * limit)
 		_, stopped := timer.Stopped()
 		require.False(t, stopped)
-	})
-	bubble(t, "Close takes no stop back", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		pass(2 * limit)
-		timer.Close()
-		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 }
 
@@ -178,8 +171,7 @@ func TestContext(t *testing.T) {
 		type key struct{}
 		parent, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
 		defer cancel()
-		ctx, timer := idle.WithLimit(parent, limit)
-		defer timer.Close()
+		ctx, timer := within(parent, t, limit)
 		inner, cancelInner := context.WithCancel(ctx)
 		defer cancelInner()
 		require.Same(t, timer, idle.FromContext(inner))
@@ -203,8 +195,7 @@ func TestInside(t *testing.T) {
 	bubble(t, "a run", func(t *testing.T) {
 		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: 2 * limit}})
 		wd.Note("reading")
-		ctx, timer := idle.WithLimit(wd.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(wd.Context(), t, limit)
 		for range 100 {
 			pass(limit)
 			timer.Alive()
@@ -228,8 +219,7 @@ func TestInside(t *testing.T) {
 		layer, err := wd.Layer("step", watchdog.Budget{Idle: limit})
 		require.NoError(t, err)
 		defer layer.Close()
-		_, timer := idle.WithLimit(layer.Context(), limit)
-		defer timer.Close()
+		_, timer := within(layer.Context(), t, limit)
 		before := traced.Load()
 		for range 10 {
 			pass(limit)
@@ -240,16 +230,13 @@ func TestInside(t *testing.T) {
 	})
 	bubble(t, "a run without a limit of silence", func(t *testing.T) {
 		wd := newRun(t, watchdog.Config{})
-		_, timer := idle.WithLimit(wd.Context(), limit)
-		defer timer.Close()
+		_, timer := within(wd.Context(), t, limit)
 		timer.Alive()
 	})
 	bubble(t, "timers around", func(t *testing.T) {
-		outer, around := idle.WithLimit(t.Context(), limit)
-		defer around.Close()
+		outer, around := within(t.Context(), t, limit)
 		pass(limit / 2)
-		ctx, timer := idle.WithLimit(outer, watchdog.NoLimit)
-		defer timer.Close()
+		ctx, timer := within(outer, t, watchdog.NoLimit)
 		for range 10 {
 			pass(limit / 2)
 			timer.Alive()
@@ -305,12 +292,6 @@ func TestCancel(t *testing.T) {
 		_, stopped := timer.Stopped()
 		require.False(t, stopped)
 	})
-	bubble(t, "Busy is asked before", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		_, timer := newTimer(t, idle.Config{Limit: limit, Cancel: cancel, Busy: func() bool { return true }})
-		pass(10 * limit)
-		requireAlive(ctx, t, timer)
-	})
 	t.Run("one that waits for the work, panics or ends its goroutine holds nothing up", func(t *testing.T) {
 		for name, cancel := range map[string]func(work context.Context){
 			"":         func(work context.Context) { <-work.Done() },
@@ -337,5 +318,176 @@ func TestCancel(t *testing.T) {
 		require.ErrorContains(t, err, "leave one of them out")
 		require.Nil(t, timer)
 		require.Equal(t, t.Context(), ctx)
+	})
+}
+
+func TestWiden(t *testing.T) {
+	t.Run("0 or less and NoLimit end nothing while they are open", func(t *testing.T) {
+		for _, none := range []time.Duration{0, -1, watchdog.NoLimit} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, timer := within(t.Context(), t, limit)
+				narrow := timer.Widen(none)
+				pass(1000 * time.Hour)
+				narrow()
+				pass(limit)
+				requireAlive(ctx, t, timer)
+				pass(1)
+				requireSilent(ctx, t, timer, limit+1, limit)
+			})
+		}
+	})
+	bubble(t, "closing one twice counts once, and is no sign of life again", func(t *testing.T) {
+		ctx, timer := within(t.Context(), t, limit)
+		narrow := timer.Widen(2 * limit)
+		narrow()
+		pass(limit)
+		narrow()
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
+	})
+}
+
+var ids = []string{"one", "two", "three"}
+
+// TestModel compares random signs and stretches with the rule as it reads.
+func TestModel(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			ctx, timer := within(t.Context(), t, limit)
+			m := model{last: time.Now(), open: map[any]time.Duration{}}
+			narrow := map[int]func(){}
+			for step := 0; ctx.Err() == nil; step++ {
+				require.False(t, m.exceeded(), "seed %d, step %d", seed, step)
+				length, id := time.Duration(random.Int64N(int64(3*limit)))+1, ids[random.IntN(len(ids))]
+				how := []idle.Widening{idle.AtLeast}[:random.IntN(2)]
+				switch random.IntN(6) {
+				case 0:
+					timer.Alive()
+					m.last = time.Now()
+				case 1:
+					narrow[step] = timer.Widen(length, how...)
+					m.begin(step, length, how)
+				case 2:
+					timer.Begin(id, length, how...)
+					m.begin(id, length, how)
+				case 3:
+					timer.End(id)
+					m.end(id)
+				default:
+					for i, one := range narrow {
+						one()
+						delete(narrow, i)
+						m.end(i)
+						break
+					}
+				}
+				pass(time.Duration(random.Int64N(int64(limit + limit/4))))
+			}
+			require.True(t, m.exceeded(), "seed %d", seed)
+		})
+	}
+}
+
+// A model is what a timer knows, and its rule in one line.
+type model struct {
+	last time.Time
+	open map[any]time.Duration
+}
+
+func (m *model) begin(key any, length time.Duration, how []idle.Widening) {
+	if len(how) > 0 {
+		length = max(length, limit)
+	}
+	m.open[key], m.last = length, time.Now()
+}
+
+func (m *model) end(key any) {
+	if _, open := m.open[key]; open {
+		delete(m.open, key)
+		m.last = time.Now()
+	}
+}
+
+func (m *model) exceeded() bool {
+	longest := limit
+	if len(m.open) > 0 {
+		longest = slices.Max(slices.Collect(maps.Values(m.open)))
+	}
+	return time.Since(m.last) > longest
+}
+
+// TestRace ends a context by its silence, its parent and Close at one instant, and checks that all readers see one end.
+func TestRace(t *testing.T) {
+	for range 500 {
+		synctest.Test(t, func(t *testing.T) {
+			parent, cancel := context.WithTimeout(t.Context(), limit+1)
+			defer cancel()
+			ctx, timer := idle.WithLimit(parent, limit)
+			var racing sync.WaitGroup
+			racing.Go(func() { time.Sleep(limit); timer.Alive() })
+			racing.Go(func() {
+				<-ctx.Done()
+				stop, stopped := timer.Stopped()
+				var cause *watchdog.Stop
+				assert.Equal(t, errors.As(context.Cause(ctx), &cause), stopped)
+				assert.Same(t, cause, stop)
+			})
+			for range 2 {
+				racing.Go(func() { time.Sleep(limit + 1); timer.Widen(limit)() })
+			}
+			racing.Go(func() { time.Sleep(limit + 1); timer.Close() })
+			racing.Wait()
+		})
+	}
+}
+
+// TestRaceCancel has silence and the host end a context at one instant, which existed before its timer, and checks that
+// Cancel is called where the silence did, and nowhere else.
+func TestRaceCancel(t *testing.T) {
+	for range 500 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			var called atomic.Int64
+			_, timer, err := idle.New(ctx, idle.Config{
+				Limit: limit, Cancel: func(cause error) { called.Add(1); cancel(cause) },
+			})
+			assert.NoError(t, err)
+			defer timer.Close()
+			var racing sync.WaitGroup
+			racing.Go(func() { time.Sleep(limit + 1); cancel(nil) })
+			racing.Go(func() { time.Sleep(limit + 1); timer.Widen(limit)() })
+			racing.Wait()
+			pass(3 * limit)
+			_, stopped := timer.Stopped()
+			want := map[bool]int64{true: 1}[stopped]
+			assert.Equal(t, want, called.Load())
+		})
+	}
+}
+
+// TestRaceBegin has many goroutines begin and end calls of the same IDs, and checks that none is left open.
+func TestRaceBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, timer := within(t.Context(), t, limit)
+		var racing sync.WaitGroup
+		for i := range 16 {
+			racing.Go(func() {
+				for n := range 1000 {
+					id := ids[(i+n)%len(ids)]
+					timer.Begin(id, time.Duration(n%3)*limit, idle.AtLeast)
+					timer.Alive()
+					timer.End(id)
+				}
+			})
+		}
+		racing.Wait()
+		for _, id := range ids {
+			timer.End(id)
+		}
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(time.Millisecond)
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 }

@@ -20,8 +20,7 @@ import (
 
 func TestRecv(t *testing.T) {
 	bubble(t, "what is received is a sign of life", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		messages := make(chan int)
 		go func() {
 			for i := range 5 {
@@ -41,8 +40,7 @@ func TestRecv(t *testing.T) {
 		require.Equal(t, context.Cause(ctx), err)
 	})
 	bubble(t, "a closed channel is not", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, _ := within(t.Context(), t, limit)
 		messages := make(chan string)
 		close(messages)
 		pass(limit)
@@ -84,14 +82,12 @@ func TestRecv(t *testing.T) {
 
 func TestReader(t *testing.T) {
 	t.Run("it reads what the reader does", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, _ := within(t.Context(), t, limit)
 		content := strings.Repeat("0123456789", 1000)
 		require.NoError(t, iotest.TestReader(idle.NewReader(ctx, strings.NewReader(content), nil), []byte(content)))
 	})
 	bubble(t, "each chunk is a sign of life, an empty one is not", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		r := idle.NewReader(ctx, iotest.OneByteReader(strings.NewReader("123")), nil)
 		for range 3 {
 			pass(limit)
@@ -132,8 +128,7 @@ func TestWrongCount(t *testing.T) {
 	for _, count := range []int{-1, 9} {
 		for _, alive := range []func([]byte) bool{nil, never} {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, timer := idle.WithLimit(t.Context(), limit)
-				defer timer.Close()
+				ctx, timer := within(t.Context(), t, limit)
 				pass(limit)
 				n, err := idle.NewReader(ctx, wrongCount(count), alive).Read(make([]byte, 8, 16))
 				require.NoError(t, err)
@@ -150,8 +145,7 @@ func TestWrongCount(t *testing.T) {
 
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		var written bytes.Buffer
 		w := idle.NewWriter(ctx, &written, func(chunk []byte) bool { return len(chunk) > 1 })
 		pass(limit)
@@ -178,8 +172,7 @@ func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestBody(t *testing.T) {
 	bubble(t, "silence closes it, and the reader is told why", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		from, to := io.Pipe()
 		body := idle.NewBody(ctx, from, nil)
 		defer body.Close()
@@ -191,8 +184,7 @@ func TestBody(t *testing.T) {
 		require.ErrorIs(t, err, io.ErrClosedPipe)
 	})
 	bubble(t, "Close closes it once, and lets go of the context", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, timer := within(t.Context(), t, limit)
 		b := &countedBody{Reader: strings.NewReader("x")}
 		require.NoError(t, idle.NewBody(ctx, b, nil).Close())
 		timer.Close()
@@ -200,8 +192,7 @@ func TestBody(t *testing.T) {
 		require.Equal(t, 1, b.closed)
 	})
 	bubble(t, "one that the silence has closed is not closed again", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, _ := within(t.Context(), t, limit)
 		b := &countedBody{Reader: strings.NewReader("x")}
 		body := idle.NewBody(ctx, b, nil)
 		pass(2 * limit)
@@ -211,8 +202,7 @@ func TestBody(t *testing.T) {
 		require.Equal(t, 1, b.closed)
 	})
 	bubble(t, "an end is an end, also after the silence", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
+		ctx, _ := within(t.Context(), t, limit)
 		body := idle.NewBody(ctx, http.NoBody, nil)
 		pass(2 * limit)
 		_, err := body.Read(make([]byte, 1))

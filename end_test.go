@@ -42,17 +42,6 @@ func TestCancel(t *testing.T) {
 		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		require.NoError(b.t, wd.Close())
 	})
-	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
-		var wd *watchdog.Watchdog
-		recorded := 0
-		b.cfg.Store = beforeAppend(b.store, func() {
-			recorded++
-			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-		})
-		wd = b.attach()
-		b.cancelled(wd, noOutput)
-		require.Equal(b.t, 1, recorded)
-	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
 			inFixture(t, func(b *fixture) {
@@ -137,56 +126,6 @@ func TestCancelInvalid(t *testing.T) {
 	})
 }
 
-func TestCancelFirstCause(t *testing.T) {
-	runFixture(t, "a stop that is being recorded", func(b *fixture) {
-		b.cfg.Budget.WarnAt = []float64{}
-		wd := b.attach()
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		b.pass(over)
-		got := make(chan *watchdog.Stop, 1)
-		go func() {
-			stop, _ := wd.Cancel(noOutput)
-			got <- stop
-		}()
-		synctest.Wait()
-		require.Empty(b.t, got)
-		close(hang)
-		require.Same(b.t, <-got, b.stopped(wd))
-	})
-	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
-		for _, end := range []func(*watchdog.Watchdog, context.CancelFunc) error{
-			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Close() },
-			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Interrupt("SIGINT") },
-			func(_ *watchdog.Watchdog, endParent context.CancelFunc) error { endParent(); return nil },
-		} {
-			inFixture(t, func(b *fixture) {
-				parent, endParent := context.WithCancel(context.Background())
-				defer endParent()
-				wd, err := watchdog.New(parent, b.run, b.cfg)
-				require.NoError(t, err)
-				require.NoError(t, end(wd, endParent))
-				stop, err := wd.Cancel(noOutput)
-				require.ErrorIs(t, err, watchdog.ErrEnded)
-				require.ErrorIs(t, err, context.Cause(wd.Context()))
-				require.Nil(t, stop)
-				require.Empty(t, b.events(watchdog.EventCancel))
-				require.NoError(t, wd.Close())
-			})
-		}
-	})
-	runFixture(t, "but not an extension: it takes back the wall clock's end and no other", func(b *fixture) {
-		operator := b.attach()
-		var trace []string
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
-		wd := b.attach()
-		require.NoError(b.t, operator.Extend(time.Hour))
-		b.cancelled(wd, noOutput)
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		require.Equal(b.t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
-	})
-}
-
 // endings are what can end a run. Each is begun at the same instant as the others of its race.
 var endings = map[string]func(r *race){
 	"limit":     func(*race) {},
@@ -196,6 +135,7 @@ var endings = map[string]func(r *race){
 	"poll":      func(r *race) { r.wd.Fired() },
 	"extend":    func(r *race) { r.wd.Extend(time.Hour) },
 	"cancel":    func(r *race) { r.wd.Cancel(noOutput) },
+	"complete":  func(r *race) { r.wd.Complete() },
 	"hold end":  func(r *race) { r.hold.Close() },
 	"hold cap":  func(r *race) { r.wd.Poll() },
 }
@@ -228,13 +168,8 @@ func runRace(t *testing.T, seed uint64, causes ...func(*race)) {
 	parent, endParent := context.WithCancelCause(context.Background())
 	defer endParent(nil)
 	r := &race{store: &flakyStore{}, endParent: endParent}
-	var err error
-	r.wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}, Logger: quiet,
-	})
-	require.NoError(t, err)
-	r.hold, err = r.wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: time.Minute})
-	require.NoError(t, err)
+	r.wd = guardUnder(parent, t, watchdog.Config{Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}})
+	r.hold = openHold(t, r.wd, "tool", watchdog.HoldLimit{Cap: time.Minute})
 	var all sync.WaitGroup
 	for _, cause := range causes {
 		wait := time.Minute + time.Duration(rng.IntN(3))
@@ -263,6 +198,7 @@ func checkOneEnd(t *testing.T, r *race) {
 	require.Equal(t, fired, countEvents(t, r.store, watchdog.EventCancel) == 1, "Fired and the events disagree")
 	var interruption *watchdog.Interruption
 	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, watchdog.EventInterrupt) == 1)
+	require.Equal(t, errors.Is(cause, watchdog.ErrComplete), countEvents(t, r.store, watchdog.EventComplete) == 1)
 }
 
 func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {
@@ -282,11 +218,7 @@ func TestOneCancel(t *testing.T) {
 		store := &flakyStore{}
 		var all []*watchdog.Watchdog
 		for i := range 64 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := guard(t, watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)}})
 			all = append(all, wd)
 		}
 		time.Sleep(2 * time.Minute)
@@ -294,5 +226,215 @@ func TestOneCancel(t *testing.T) {
 			require.Equal(t, all[0].Stop(), wd.Stop())
 		}
 		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+	})
+}
+
+// requireComplete reports that a run cannot be attached because it is complete.
+func (b *fixture) requireComplete() {
+	b.t.Helper()
+	_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+	require.ErrorIs(b.t, err, watchdog.ErrComplete)
+	require.ErrorContains(b.t, err, "Resume")
+	require.ErrorContains(b.t, err, "s-1")
+}
+
+func TestComplete(t *testing.T) {
+	runFixture(t, "a finished run never fires, however late it is attached", func(b *fixture) {
+		wd := b.attach()
+		b.pass(time.Hour)
+		require.NoError(b.t, wd.Complete())
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrComplete)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.NoError(b.t, wd.Complete(), "it is complete already")
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
+		b.pass(100 * 24 * time.Hour)
+		b.requireComplete()
+		require.Len(b.t, b.events(watchdog.EventComplete), 1)
+		require.Empty(b.t, b.events(watchdog.EventCancel))
+	})
+	runFixture(t, "nor with a later start of the host", func(b *fixture) {
+		require.NoError(b.t, b.attach().Complete())
+		b.pass(30 * 24 * time.Hour)
+		b.run.StartedAt = b.clock.Now()
+		b.requireComplete()
+	})
+	runFixture(t, "a run that its host closed or whose parent ended cannot be complete", func(b *fixture) {
+		wd := b.attach()
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrEnded)
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrClosed)
+		require.ErrorIs(b.t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
+	})
+	runFixture(t, "what the run signals meanwhile is not forgotten if it goes on", func(b *fixture) {
+		b.cfg.Budget.Idle = 3 * time.Second
+		wd, goOn := b.attach(), b.store.hangs()
+		done := make(chan error)
+		go func() { done <- wd.Complete() }()
+		for range 5 {
+			synctest.Wait()
+			b.pass(time.Second)
+			wd.Activity()
+		}
+		require.Error(b.t, <-done)
+		synctest.Wait()
+		b.live(wd)
+		goOn()
+	})
+	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
+		for range 200 {
+			inFixture(t, func(b *fixture) {
+				one, other := b.attach(), b.attach()
+				var both sync.WaitGroup
+				both.Go(func() { _ = one.Complete() })
+				both.Go(func() { _, _ = other.Cancel(watchdog.Cancellation{Reason: "host_gone"}) })
+				both.Wait()
+				require.Len(t, append(b.events(watchdog.EventComplete), b.events(watchdog.EventCancel)...), 1)
+				require.Equal(t, context.Cause(one.Context()).Error(), context.Cause(other.Context()).Error())
+			})
+		}
+	})
+}
+
+func TestSync(t *testing.T) {
+	for name, store := range map[string]func(b *fixture) watchdog.EventStore{
+		"in memory":               func(*fixture) watchdog.EventStore { return &watchdog.Memory{} },
+		"that is waited for":      func(b *fixture) watchdog.EventStore { return b.store },
+		"of a run that is polled": func(b *fixture) watchdog.EventStore { b.cfg.PollOnly = true; return b.store },
+	} {
+		runFixture(t, "another process's cancel ends the run with the stored stop, from a store "+name, func(b *fixture) {
+			b.cfg.Store = store(b)
+			wd, sweeper := b.attach(), b.attach()
+			stop, err := wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Nil(b.t, stop)
+			b.live(wd)
+			first := b.cancelled(sweeper,
+				watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
+			b.pass(minute)
+			stop, err = wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, first, stop)
+			require.Same(b.t, stop, requireStop(b.t, wd, watchdog.SessionIdleTimeout))
+			again, err := wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Same(b.t, stop, again)
+			require.NoError(b.t, wd.Close())
+			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
+		})
+	}
+	runFixture(t, "the readers of directives are told, once", func(b *fixture) {
+		wd, sweeper := b.attach(), b.attach()
+		told := make(chan watchdog.StopReason, 16)
+		wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
+		b.cancelled(sweeper, noOutput)
+		for range 2 {
+			_, err := wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+		}
+		synctest.Wait()
+		require.Equal(b.t, watchdog.CommandNoOutput, <-told)
+		require.Empty(b.t, told)
+		d, ok := wd.Poll()
+		require.True(b.t, ok)
+		require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
+	})
+	runFixture(t, "a run that is only observed ends by it too, as the next attach would", func(b *fixture) {
+		sweeper := b.attach()
+		b.cfg.ObserveOnly = true
+		wd := b.attach()
+		b.cancelled(sweeper, noOutput)
+		_, err := wd.Sync(b.t.Context())
+		require.NoError(b.t, err)
+		requireStop(b.t, wd, watchdog.CommandNoOutput)
+		requireStop(b.t, b.attach(), watchdog.CommandNoOutput)
+	})
+	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
+		hook := &hookedStore{EventStore: b.store}
+		b.cfg.Store = hook
+		wd, sweeper := b.attach(), b.attach()
+		b.cancelled(sweeper, noOutput)
+		hook.read = func() error { return wd.Close() }
+		_, err := wd.Sync(b.t.Context())
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+	})
+}
+
+func TestSyncStoreFails(t *testing.T) {
+	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
+		hang := make(chan struct{})
+		hook := &hookedStore{EventStore: b.store}
+		b.cfg.Store = hook
+		wd := b.attach()
+		hook.read = func() error { <-hang; return nil }
+		ctx, end := context.WithCancelCause(context.Background())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := wd.Sync(ctx)
+			failed <- err
+		}()
+		synctest.Wait()
+		end(errHostGone)
+		err := <-failed
+		require.ErrorIs(b.t, err, errHostGone)
+		require.ErrorIs(b.t, err, context.Canceled)
+		close(hang)
+		synctest.Wait()
+	})
+	runFixture(t, "and the run's limits go on while it hangs", func(b *fixture) {
+		b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
+		hook := &hookedStore{EventStore: b.store}
+		b.cfg.Store = hook
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock - time.Second)
+		hang := make(chan struct{})
+		hook.read = func() error { <-hang; return nil }
+		heeded := make(chan *watchdog.Stop, 1)
+		go func() {
+			stop, _ := wd.Sync(context.Background())
+			heeded <- stop
+		}()
+		synctest.Wait()
+		b.pass(time.Second + 1)
+		close(hang)
+		require.Same(b.t, <-heeded, b.stopped(wd), "the limit's, which waits for the store behind it")
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+	})
+}
+
+// TestSyncExtension protects an extension from a sync that comes between its append and its return.
+func TestSyncExtension(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		var wd *watchdog.Watchdog
+		b.cfg.PollOnly = true
+		b.cfg.Store = &watchdog.Memory{}
+		wd = b.attach()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { wd.Extend(minute) })
+			all.Go(func() { wd.Sync(context.Background()) })
+		}
+		all.Wait()
+		require.Equal(b.t, 4*time.Hour+100*minute, wd.Remaining())
+	})
+}
+
+// staleStore reads as one that knows of nothing yet.
+type staleStore struct{ watchdog.EventStore }
+
+func (staleStore) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, nil }
+
+func TestSyncOlderState(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		b.cfg.Store = staleStore{b.store}
+		wd := b.attach()
+		require.NoError(t, wd.Extend(time.Hour))
+		_, err := wd.Sync(b.t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Hour, wd.Remaining())
 	})
 }
