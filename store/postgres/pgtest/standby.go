@@ -86,7 +86,9 @@ func (s *Server) copier() (program string, err error) {
 
 // copyPrimary makes the cluster from the primary's, as one that follows it.
 func (s *Standby) copyPrimary(ctx context.Context, copier string) error {
-	if err := s.create(ctx, copier, "-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast"); err != nil {
+	err := s.create(ctx, s.folder, copier, "-D", s.data(), "--no-sync",
+		"-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast")
+	if err != nil {
 		return err
 	}
 	// A copy of a primary that has a synchronous standby would wait for that one once it is promoted.
