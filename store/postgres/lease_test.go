@@ -125,8 +125,7 @@ func TestLateFreshen(t *testing.T) {
 // TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
 func TestObserveLeases(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
 		begin(t, s, id)
 	}

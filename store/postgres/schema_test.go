@@ -266,11 +266,12 @@ func TestSearchPath(t *testing.T) {
 	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
 	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
 	t.Run("for each call", func(t *testing.T) {
-		calls, plain := tableCalls(s.Store), tableCalls(openAt(t, newDSN(t), postgres.Config{Outbox: true}))
+		calls := tableCalls(t.Context(), s.Store)
+		plain := tableCalls(t.Context(), openAt(t, newDSN(t), withOutbox))
 		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
 		names := slices.Sorted(maps.Keys(calls))
 		for _, name := range slices.Concat(names, names) { // the second time there are rows
-			require.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
+			require.Equal(t, says(plain[name]()), says(calls[name]()), name)
 		}
 	})
 	t.Run("for events", func(t *testing.T) {

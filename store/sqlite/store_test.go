@@ -58,8 +58,7 @@ var setups = map[string]struct {
 	}},
 	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
-		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
-		db.SetMaxOpenConns(1)
+		db := openOne(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		return putter{Store: newStoreWith(t, db, withOutbox), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
@@ -192,9 +191,7 @@ func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
 	tb.Helper()
 	s, err := cfg.Open(tb.Context(), file)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		assert.NoError(tb, s.Close())
-	})
+	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
 	return s
 }
 
