@@ -98,7 +98,7 @@ func listenLatencies(t *testing.T, s session.Store) (latencies []time.Duration) 
 		done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(i), judged.RunID))
 		require.NoError(t, err)
 		require.Equal(t, session.Done, done)
-		require.Equal(t, judged.RunID, <-l.told)
+		require.Equal(t, judged.RunID, wait(t, l.told))
 		latencies = append(latencies, time.Since(began))
 	}
 	l.stop()
@@ -152,7 +152,7 @@ func TestListenSchemas(t *testing.T) {
 		_, err := s.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.NoError(t, err)
 	}
-	require.Equal(t, "of true", <-l.told)
+	require.Equal(t, "of true", wait(t, l.told))
 	l.stop()
 	require.NoError(t, <-l.ended)
 }

@@ -168,7 +168,7 @@ func TestErrorsNameHost(t *testing.T) {
 		Scheme: "postgres", User: url.UserPassword("postgres", canary), Host: closed + "," + open, Path: database,
 		RawQuery: "sslmode=disable",
 	}
-	s := openAt(t, at.String(), postgres.Config{})
+	s, only := openAt(t, at.String(), postgres.Config{}), openAt(t, direct, postgres.Config{})
 	names := func(err error) {
 		t.Helper()
 		refusesSecrets(t, err)
@@ -182,6 +182,7 @@ func TestErrorsNameHost(t *testing.T) {
 		names(s.Follow(t.Context(), "", func() {}, func(watchdog.Event) {}))
 		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
 		names(err)
+		require.NotContains(t, only.Append(t.Context(), numbered(1)).Error(), "server ", "there is one host")
 		mustExec(t, hostPool(t, direct), "ALTER TABLE hidden RENAME TO events")
 	})
 	t.Run("of opening", func(t *testing.T) {

@@ -46,7 +46,8 @@ func TestSchemas(t *testing.T) {
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
 	var stores []*postgres.Store
-	for _, schema := range []string{"", "a", "A", `o'brien "x"; DROP SCHEMA a CASCADE; --`, "日本語", "SCHEMA.events"} {
+	for _, schema := range []string{"", "a", "A", `o'brien "x"; DROP SCHEMA a CASCADE; --`, "日本語", "SCHEMA.events",
+		strings.Repeat("s", 63)} {
 		stores = append(stores, openAt(t, dsn, postgres.Config{Schema: schema}))
 	}
 	stores = append(stores, openAt(t, dsn+"&search_path="+"%22search%20path%22", postgres.Config{}))

@@ -181,19 +181,6 @@ func TestUnusualPaths(t *testing.T) {
 	}
 }
 
-// A relative path stays valid when the working directory changes.
-func TestRelativePath(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	t.Chdir(first)
-	s := openAt(t, "events.db")
-	t.Chdir(second)
-	for n := range int64(20) {
-		require.NoError(t, s.Append(t.Context(), numbered(n)))
-		read(t, s)
-	}
-	require.Empty(t, files(t, filepath.Join(second, "events.db")))
-}
-
 // files lists the folder that a file is in.
 func files(t *testing.T, file string) (names []string) {
 	t.Helper()

@@ -86,20 +86,6 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, []string{"1"}, queryAll(t, openPlain(t, file), "SELECT looks FROM watchdog_leases"))
 }
 
-// A database that cannot be written to observes no suspect.
-func TestObserveReadOnly(t *testing.T) {
-	t.Parallel()
-	db := openOne(t, newFile(t))
-	s := newStore(t, db)
-	beginLease(t, s, "lease-1")
-	mustExec(t, db, "PRAGMA query_only = 1")
-	_, err := s.ObserveLeases(t.Context(), []string{"lease-1"})
-	require.ErrorContains(t, err, "nothing can be stored in it")
-	all, err := s.ObserveLeases(t.Context(), nil)
-	require.NoError(t, err)
-	require.Len(t, all, 1)
-}
-
 // A renewal, which is one statement, tries without a transaction first, and then waits for the lock as all others do.
 func TestLockedRenewal(t *testing.T) {
 	t.Parallel()

@@ -243,13 +243,12 @@ func TestFailedCancel(t *testing.T) {
 func TestInvalidArguments(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	_, none := s.Stalled(t.Context(), session.Query{})
-	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
-	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
-	_, live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
 	for want, err := range map[string]error{
-		"ask for at least 1": none, "nowhere": nowhere, "weather": weather,
-		"is not how an attempt ends": live,
+		"the *sql.DB is nil":         second(sqlite.New(t.Context(), nil)),
+		"ask for at least 1":         second(s.Stalled(t.Context(), session.Query{})),
+		"nowhere":                    second(s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})),
+		"weather":                    second(s.History(t.Context(), session.HistoryQuery{By: "weather"})),
+		"is not how an attempt ends": second(s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})),
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -166,11 +166,6 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	calls.Wait()
 }
 
-func TestNilDatabase(t *testing.T) {
-	t.Parallel()
-	require.ErrorContains(t, second(sqlite.New(t.Context(), nil)), "nil")
-}
-
 // newFile names a file that does not exist yet.
 func newFile(tb testing.TB) string {
 	tb.Helper()
