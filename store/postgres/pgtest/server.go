@@ -90,30 +90,31 @@ func New(ctx context.Context, options Options) (_ *Server, err error) {
 	if s.as, err = unprivileged(); err != nil {
 		return nil, err
 	}
-	// The path of a socket may have about a hundred bytes; tb.TempDir is too long.
-	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
-		return nil, err
-	}
-	s.arguments, s.environment = s.settings(options), options.Environment
-	if err = s.createCluster(ctx); err == nil {
-		err = s.Restart()
-	}
-	if err != nil {
+	if err := s.start(options, func() error { return s.createCluster(ctx) }); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Server) settings(options Options) []string {
+// start makes a folder with a cluster, and starts the server in it.
+func (s *Server) start(options Options, create func() error) (err error) {
+	// The path of a socket may have about a hundred bytes; tb.TempDir is too long.
+	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
+		return err
+	}
+	s.environment = options.Environment
+	s.arguments = []string{"-D", s.data(), "-k", s.folder, "-h", "", "-p", port}
 	fsync := "fsync=off"
 	if options.Fsync {
 		fsync = "fsync=on"
 	}
-	arguments := []string{"-D", s.data(), "-k", s.folder, "-h", "", "-p", port}
 	for _, setting := range append([]string{fsync, "log_line_prefix="}, options.Settings...) {
-		arguments = append(arguments, "-c", setting)
+		s.arguments = append(s.arguments, "-c", setting)
 	}
-	return arguments
+	if err := create(); err != nil {
+		return err
+	}
+	return s.Restart()
 }
 
 func (s *Server) data() string { return clusterIn(s.folder) }
