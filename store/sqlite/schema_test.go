@@ -31,16 +31,6 @@ func TestNewSchema(t *testing.T) {
 	require.Equal(t, "wal", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
-func TestReadUsesIndex(t *testing.T) {
-	t.Parallel()
-	file := newFile(t)
-	openAt(t, file)
-	plan := queryAll(t, openPlain(t, file), `EXPLAIN QUERY PLAN SELECT id FROM main.events
-		WHERE aggregate_type = 'a' COLLATE BINARY AND aggregate_id = 'b' COLLATE BINARY`)
-	want := "watchdog_events_aggregate (aggregate_type=? AND aggregate_id=?)"
-	require.Contains(t, strings.Join(plan, " "), want)
-}
-
 func TestHostDatabase(t *testing.T) {
 	t.Parallel()
 	t.Run("keeps its journal mode", func(t *testing.T) {
