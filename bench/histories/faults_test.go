@@ -25,74 +25,41 @@ const rounds = 20
 func TestFindsFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		breaks      func(s *sqlite.Store, db *sql.DB) store
-		runs, scope bool // whose histories it makes illegal
+		of     string // whose histories it makes illegal, empty for none's
+		breaks func(b base) store
 	}{
-		"none": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return s },
-		},
-		"a cancel does not look at the attempt": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return attemptless{s} }, runs: true,
-		},
-		"a cancel does not look for the end of the window": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return windowless{s} }, runs: true,
-		},
-		"a claim does not look for another": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return claimless{s} }, runs: true,
-		},
-		"an end does not look at the attempt": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return anyEnd{s} }, runs: true,
-		},
-		"a freshen revives an attempt that was cancelled": {
-			breaks: func(s *sqlite.Store, db *sql.DB) store { return reviving{s, db} }, runs: true,
-		},
-		"a freshen does not look at the lease": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return anyLease{s} }, runs: true,
-		},
-		"a warning does not look at the signs": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return signless{s} }, runs: true,
-		},
-		"a cancel of several writes half": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return halving{s} }, runs: true,
-		},
-		"an expiry does not look at the beat": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return beatless{s} }, runs: true,
-		},
-		"an expiry takes no session out of the lease": {
-			breaks: func(s *sqlite.Store, db *sql.DB) store { return staying{s, db} }, runs: true,
-		},
-		"a lease is told of an end once only": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return forgetful{s} }, runs: true,
-		},
-		"a lease is not told who took its session over": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return untold{s} }, runs: true,
-		},
-		"a slice is granted twice": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return &twice{Store: s, taken: map[string]bool{}} }, scope: true,
-		},
-		"a slice is granted above the limit": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return limitless{s} }, scope: true,
-		},
-		"what is returned is not given back": {
-			breaks: func(s *sqlite.Store, _ *sql.DB) store { return keeping{s} }, scope: true,
-		},
+		"none":                                  {"", func(b base) store { return b }},
+		"a cancel does not look at the attempt": {"run", func(b base) store { return attemptless{b} }},
+		"a cancel does not look for the end of the window": {"run", func(b base) store { return windowless{b} }},
+		"a claim does not look for another":                {"run", func(b base) store { return claimless{b} }},
+		"an end does not look at the attempt":              {"run", func(b base) store { return anyEnd{b} }},
+		"a freshen revives an attempt that was cancelled":  {"run", func(b base) store { return reviving{b} }},
+		"a freshen does not look at the lease":             {"run", func(b base) store { return anyLease{b} }},
+		"a warning does not look at the signs":             {"run", func(b base) store { return signless{b} }},
+		"a cancel of several writes half":                  {"run", func(b base) store { return halving{b} }},
+		"an expiry does not look at the beat":              {"run", func(b base) store { return beatless{b} }},
+		"an expiry takes no session out of the lease":      {"run", func(b base) store { return staying{b} }},
+		"a lease is told of an end once only":              {"run", func(b base) store { return forgetful{b} }},
+		"a lease is not told who took its session over":    {"run", func(b base) store { return untold{b} }},
+		"a slice is granted twice":                         {"scope", func(b base) store { return &twice{base: b} }},
+		"a slice is granted above the limit":               {"scope", func(b base) store { return limitless{b} }},
+		"what is returned is not given back":               {"scope", func(b base) store { return keeping{b} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inRuns, inScopes := false, false
-			for round := 0; round == 0 || round < rounds && (inRuns != c.runs || inScopes != c.scope); round++ {
+			want, found := [2]bool{c.of == sessions.prefix, c.of == spends.prefix}, [2]bool{}
+			for round := 0; round == 0 || round < rounds && found != want; round++ {
 				journals := callBroken(t, c.breaks)
-				inRuns = findsFault(t, sessions, journals) || inRuns
-				inScopes = findsFault(t, spends, journals) || inScopes
+				found[0] = findsFault(t, sessions, journals) || found[0]
+				found[1] = findsFault(t, spends, journals) || found[1]
 			}
-			require.Equal(t, c.runs, inRuns, "in the histories of runs")
-			require.Equal(t, c.scope, inScopes, "in the histories of scopes")
+			require.Equal(t, want, found, "in the histories of runs, and of scopes")
 		})
 	}
 }
 
 // callBroken returns the journals of goroutines that call a broken store.
-func callBroken(t *testing.T, breaks func(s *sqlite.Store, db *sql.DB) store) [][]line {
+func callBroken(t *testing.T, breaks func(b base) store) [][]line {
 	t.Helper()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "broken.db")
@@ -101,7 +68,7 @@ func callBroken(t *testing.T, breaks func(s *sqlite.Store, db *sql.DB) store) []
 	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(60000)")
 	require.NoError(t, err)
 	j := job{Name: "p0", Folder: folder, Calls: 6 * callsOfSlot, Slots: everySlot}
-	require.NoError(t, j.do(breaks(s, db)))
+	require.NoError(t, j.do(breaks(base{s, db})))
 	require.NoError(t, db.Close())
 	require.NoError(t, s.Close())
 	lines, err := readJournal(j.journal())
@@ -121,25 +88,31 @@ func findsFault(t *testing.T, o object, journals [][]line) bool {
 	return true
 }
 
+// A base is what all broken stores are made of.
+type base struct {
+	*sqlite.Store
+	db *sql.DB
+}
+
 // asItIs returns the row as it is now, whatever it was judged by.
-func asItIs(ctx context.Context, s *sqlite.Store, judged session.Session) session.Session {
-	if now, err := s.Session(ctx, judged.RunID); err == nil {
+func (b base) asItIs(ctx context.Context, judged session.Session) session.Session {
+	if now, err := b.Session(ctx, judged.RunID); err == nil {
 		return now
 	}
 	return judged
 }
 
-type attemptless struct{ *sqlite.Store }
+type attemptless struct{ base }
 
 func (s attemptless) Cancel(
 	ctx context.Context, judged session.Session, c session.CancelRequest,
 ) (session.Outcome, error) {
-	now := asItIs(ctx, s.Store, judged)
+	now := s.asItIs(ctx, judged)
 	c.Events = stalled(now).CancelEvents()
 	return s.Store.Cancel(ctx, now, c)
 }
 
-type windowless struct{ *sqlite.Store }
+type windowless struct{ base }
 
 func (s windowless) Cancel(
 	ctx context.Context, judged session.Session, c session.CancelRequest,
@@ -150,32 +123,25 @@ func (s windowless) Cancel(
 	return s.Store.Cancel(ctx, judged, c)
 }
 
-type claimless struct{ *sqlite.Store }
+type claimless struct{ base }
 
-func (s claimless) Claim(
-	ctx context.Context, judged session.Session, c session.ClaimRequest,
-) (session.Outcome, error) {
-	c.By = asItIs(ctx, s.Store, judged).Claim
+func (s claimless) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
+	c.By = s.asItIs(ctx, judged).Claim
 	return s.Store.Claim(ctx, judged, c)
 }
 
-type anyEnd struct{ *sqlite.Store }
+type anyEnd struct{ base }
 
 func (s anyEnd) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 	for i, e := range ends {
-		ends[i].Attempt = asItIs(ctx, s.Store, session.Session{RunID: e.RunID, Attempt: e.Attempt}).Attempt
+		ends[i].Attempt = s.asItIs(ctx, session.Session{RunID: e.RunID, Attempt: e.Attempt}).Attempt
 	}
 	return s.Store.End(ctx, ends)
 }
 
-type reviving struct {
-	*sqlite.Store
-	db *sql.DB
-}
+type reviving struct{ base }
 
-func (s reviving) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (session.Skipped, error) {
+func (s reviving) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
 	for _, f := range fresh {
 		if _, err := s.db.ExecContext(ctx, "UPDATE watchdog_sessions SET status = 'active', reason = '' "+
 			"WHERE run_id = ? AND attempt = ? AND status = 'cancelled'", f.RunID, f.Attempt); err != nil {
@@ -185,7 +151,7 @@ func (s reviving) Freshen(
 	return s.Store.Freshen(ctx, lease, fresh)
 }
 
-type anyLease struct{ *sqlite.Store }
+type anyLease struct{ base }
 
 func (s anyLease) Freshen(
 	ctx context.Context, lease string, fresh []session.Freshness,
@@ -196,15 +162,13 @@ func (s anyLease) Freshen(
 	return skipped, err
 }
 
-type signless struct{ *sqlite.Store }
+type signless struct{ base }
 
-func (s signless) Warn(
-	ctx context.Context, judged session.Session, events []watchdog.Event,
-) (session.Outcome, error) {
-	return s.Store.Warn(ctx, asItIs(ctx, s.Store, judged), events)
+func (s signless) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
+	return s.Store.Warn(ctx, s.asItIs(ctx, judged), events)
 }
 
-type halving struct{ *sqlite.Store }
+type halving struct{ base }
 
 func (s halving) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
 	outcomes, err := s.Store.CancelAll(ctx, all[:len(all)/2])
@@ -214,7 +178,7 @@ func (s halving) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]
 	return outcomes, err
 }
 
-type beatless struct{ *sqlite.Store }
+type beatless struct{ base }
 
 func (s beatless) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	all, err := s.ObserveLeases(ctx, nil)
@@ -229,10 +193,7 @@ func (s beatless) ExpireLease(ctx context.Context, l session.Lease) (expired boo
 	return s.Store.ExpireLease(ctx, l)
 }
 
-type staying struct {
-	*sqlite.Store
-	db *sql.DB
-}
+type staying struct{ base }
 
 func (s staying) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	done, err := s.db.ExecContext(ctx, "UPDATE watchdog_leases SET expired = 'now' WHERE id = ? AND beat = ?", l.ID, l.Beat)
@@ -245,7 +206,7 @@ func (s staying) ExpireLease(ctx context.Context, l session.Lease) (expired bool
 	return s.Store.ExpireLease(ctx, l)
 }
 
-type forgetful struct{ *sqlite.Store }
+type forgetful struct{ base }
 
 func (s forgetful) Ended(
 	ctx context.Context, lease string, told []session.AttemptID,
@@ -256,11 +217,9 @@ func (s forgetful) Ended(
 	return ended, err
 }
 
-type untold struct{ *sqlite.Store }
+type untold struct{ base }
 
-func (s untold) Attach(
-	ctx context.Context, run session.Session,
-) (before, after session.Session, err error) {
+func (s untold) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	if before, after, err = s.Store.Attach(ctx, run); err == nil && before.Lease != "" {
 		_, err = s.Ended(ctx, before.Lease, []session.AttemptID{{RunID: before.RunID, Attempt: before.Attempt}})
 	}
@@ -268,29 +227,25 @@ func (s untold) Attach(
 }
 
 type twice struct {
-	*sqlite.Store
-	mu    sync.Mutex
-	taken map[string]bool
+	base
+	taken sync.Map
 }
 
 func (s *twice) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	s.mu.Lock()
-	if s.taken[slice.ID] {
+	if _, again := s.taken.LoadOrStore(slice.ID, true); again {
 		slice.ID += " again"
 	}
-	s.taken[slice.ID] = true
-	s.mu.Unlock()
 	return s.Store.Take(ctx, slice)
 }
 
-type limitless struct{ *sqlite.Store }
+type limitless struct{ base }
 
 func (s limitless) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
 	slice.Force = true
 	return s.Store.Take(ctx, slice)
 }
 
-type keeping struct{ *sqlite.Store }
+type keeping struct{ base }
 
 func (s keeping) Return(ctx context.Context, id string, _ watchdog.Totals) error {
 	return s.Store.Return(ctx, id, watchdog.Totals{})

@@ -78,8 +78,7 @@ func Behind(l session.Lease) *string {
 		return nil
 	}
 	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
-	behind := string(text)
-	return &behind
+	return NullJSON(text)
 }
 
 // ReadBehind reads the column behind of a lease, where NULL is the null of JSON.

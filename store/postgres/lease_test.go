@@ -97,36 +97,10 @@ func updates(t *testing.T, pool *pgxpool.Pool, table string) (all, hot int) {
 	return all, hot
 }
 
-// TestLateFreshen checks that a statement of a client that gave up, and that is carried out after a later one, changes
-// nothing.
-func TestLateFreshen(t *testing.T) {
-	t.Parallel()
-	s := openAt(t, newDSN(t), postgres.Config{})
-	begin(t, s, lease1)
-	attachLeased(t, s, lease1, "run-1")
-	write := func(f session.Freshness) {
-		t.Helper()
-		f.RunID, f.Attempt = "run-1", 1
-		skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{f})
-		require.NoError(t, err)
-		require.Equal(t, session.Skipped{Failed: map[string]error{}}, skipped)
-	}
-	write(session.Freshness{Activity: time.Minute, State: []byte(`{"phase":"late"}`)})
-	want := sessionOf(t, s, "run-1")
-	require.Equal(t, time.Minute, want.Activity)
-	write(session.Freshness{Activity: time.Minute - 1, Quiet: true, State: []byte(`{"phase":"early"}`)})
-	write(session.Freshness{Activity: session.NoActivity, Quiet: true})
-	require.Equal(t, want, sessionOf(t, s, "run-1"))
-	page, err := s.Stalled(t.Context(), session.Query{Threshold: 1, Limit: 10})
-	require.NoError(t, err)
-	require.Empty(t, page.Sessions)
-}
-
 // TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
 func TestObserveLeases(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
 		begin(t, s, id)
 	}

@@ -67,30 +67,42 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 	}
 }
 
+// A listening is a call of Listen that is ready.
+type listening struct {
+	told  chan string
+	ended chan error
+	stop  context.CancelFunc
+}
+
+func listen(t *testing.T, s session.Listener) listening {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l := listening{make(chan string, 10), make(chan error, 1), stop}
+	ready := make(chan struct{})
+	go func() { l.ended <- s.Listen(ctx, func() { close(ready) }, func(runID string) { l.told <- runID }) }()
+	select {
+	case <-ready:
+	case err := <-l.ended:
+		require.NoError(t, err, "listening ended before it was ready")
+	}
+	return l
+}
+
 // listenLatencies cancels sessions while the store listens, and returns how long each notification took.
 func listenLatencies(t *testing.T, s session.Store) (latencies []time.Duration) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string)
-	go func() {
-		ended <- s.(session.Listener).Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		require.NoError(t, err, "listening ended before it was ready")
-	}
+	l := listen(t, s.(session.Listener))
 	for i := range 100 {
 		judged := attach(t, s, fmt.Sprint("run-", i))
 		began := time.Now()
 		done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(i), judged.RunID))
 		require.NoError(t, err)
 		require.Equal(t, session.Done, done)
-		require.Equal(t, judged.RunID, <-told)
+		require.Equal(t, judged.RunID, wait(t, l.told))
 		latencies = append(latencies, time.Since(began))
 	}
-	stop()
-	require.NoError(t, <-ended)
+	l.stop()
+	require.NoError(t, <-l.ended)
 	slices.Sort(latencies)
 	return latencies
 }
@@ -116,19 +128,16 @@ func TestListenHost(t *testing.T) {
 		}
 	})
 	s := newStore(t, pool)
-	ctx, stop := context.WithCancel(t.Context())
-	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 10)
-	go func() { ended <- s.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
-	wait(t, ready)
+	l := listen(t, s)
 	mustExec(t, pool, "SELECT pg_notify('"+theirs+"', 'not a run')")
 	judged := attach(t, s, "run-1")
 	_, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
-	require.Equal(t, "run-1", wait(t, told), "a notification of the host is none of a cancel")
+	require.Equal(t, "run-1", wait(t, l.told), "a notification of the host is none of a cancel")
 	require.Equal(t, "not a run", wait(t, hosts).Payload, "the host's pool is as it was")
-	stop()
-	require.NoError(t, <-ended)
-	require.Empty(t, told)
+	l.stop()
+	require.NoError(t, <-l.ended)
+	require.Empty(t, l.told)
 }
 
 // A listener gets no notifications of another schema.
@@ -137,16 +146,13 @@ func TestListenSchemas(t *testing.T) {
 	dsn := newDSN(t)
 	here := openAt(t, dsn, postgres.Config{Schema: "here"})
 	there := openAt(t, dsn, postgres.Config{Schema: "there"})
-	ctx, stop := context.WithCancel(t.Context())
-	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2)
-	go func() { ended <- here.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
-	<-ready
+	l := listen(t, here)
 	for _, s := range []*postgres.Store{there, here} {
 		judged := attach(t, s, fmt.Sprint("of ", s == here))
 		_, err := s.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.NoError(t, err)
 	}
-	require.Equal(t, "of true", <-told)
-	stop()
-	require.NoError(t, <-ended)
+	require.Equal(t, "of true", wait(t, l.told))
+	l.stop()
+	require.NoError(t, <-l.ended)
 }

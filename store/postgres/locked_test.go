@@ -47,8 +47,7 @@ func runNumber(n int) string { return fmt.Sprintf("run-%04d", n) }
 func TestLockedRow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits for the stranger fails
 	defer cancel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	fresh, ends := attachMany(t, s, 50)
 	unlock := lock(t, stranger, runNumber(20))
 
@@ -106,8 +105,7 @@ func TestLockedRow(t *testing.T) {
 // TestReferencedRow checks that a row is written while a transaction of the host's refers to it by a foreign key.
 func TestReferencedRow(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, host := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, host := openNew(t, postgres.Config{})
 	fresh, ends := attachMany(t, s, 3)
 	mustExec(t, host, "CREATE TABLE notes (run_id text REFERENCES watchdog_sessions)")
 	begun(t, host, "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
@@ -134,8 +132,7 @@ func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
 // TestRefusedTable checks that a table which refuses every row is an error, after few statements.
 func TestRefusedTable(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	fresh, _ := attachMany(t, s, 50)
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
 	skipped, err := s.Freshen(t.Context(), lease1, fresh[:10])
@@ -148,8 +145,7 @@ func TestRefusedTable(t *testing.T) {
 // TestAttachLocked: a run begins though another transaction has locked its row for longer than one write waits.
 func TestAttachLocked(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	attach(t, s, "run-1")
 	unlock := lock(t, stranger, "run-1")
 	_, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", StartedAt: noon})
@@ -201,7 +197,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode
 		c.ConnConfig.RuntimeParams["lock_timeout"] = "1h"
 	})
-	calls := tableCalls(newStoreWith(t, host, withOutbox))
+	calls := tableCalls(t.Context(), newStoreWith(t, host, withOutbox))
 	for i, name := range slices.Sorted(maps.Keys(calls)) {
 		if !chosen(i) {
 			delete(calls, name)
@@ -212,7 +208,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 			watchdog_spend, watchdog_slices, watchdog_outbox, watchdog_lease_ends`)
 		for name, call := range calls {
 			began := time.Now()
-			err := call(t.Context())
+			err := call()
 			require.ErrorContains(t, err, "lock_timeout allows", "%s, %s", name, when)
 			require.Less(t, time.Since(began), seconds, "%s, %s", name, when)
 			require.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), "%s, %s", name, when)
@@ -221,7 +217,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 	}
 	refusesAll("new to the connection")
 	for name, call := range calls {
-		err := call(t.Context())
+		err := call()
 		unknown := errors.Is(err, watchdog.ErrInvalid) && name == "Return"
 		if !unknown && !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {
 			require.NoError(t, err, name)

@@ -94,6 +94,13 @@ func openAt(tb testing.TB, dsn string, cfg postgres.Config) *postgres.Store {
 	return s
 }
 
+// openNew opens a store in an empty database, and a pool of another program there.
+func openNew(tb testing.TB, cfg postgres.Config) (*postgres.Store, *pgxpool.Pool) {
+	tb.Helper()
+	dsn := newDSN(tb)
+	return openAt(tb, dsn, cfg), hostPool(tb, dsn)
+}
+
 // hostPool returns a host's own pool.
 func hostPool(tb testing.TB, dsn string, change ...func(*pgxpool.Config)) *pgxpool.Pool {
 	tb.Helper()

@@ -92,8 +92,7 @@ func TestLockedNotice(t *testing.T) {
 		})
 	}
 	t.Run("that another claims meanwhile is not delayed", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
+		s, pool := openNew(t, withOutbox)
 		endOf(t, s, "end-1")
 		claimed, err := s.ClaimNotices(t.Context(), 1, 0)
 		require.NoError(t, err)
@@ -108,8 +107,7 @@ func TestLockedNotice(t *testing.T) {
 		require.Empty(t, claimAll(t, s, 0))
 	})
 	t.Run("that another puts meanwhile is put once", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
+		s, pool := openNew(t, withOutbox)
 		tx := begun(t, pool, `INSERT INTO watchdog_outbox
 			(event_id, aggregate_type, aggregate_id, event_type, created_at, alert) VALUES ('alert-1', 'a', 'b', 'c', now(), true)`)
 		put := make(chan error, 1)

@@ -94,8 +94,7 @@ func TestOperations(t *testing.T) {
 		require.Fail(t, "there is no such query")
 	})
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
+		s, pool := openNew(t, withOutbox)
 		old := time.Now().Add(-100 * 24 * time.Hour)
 		for _, run := range []string{"old", "old but active", "ended today", "old without a session", "mixed without a session"} {
 			e := cancelOf("cancel of "+run, run).Events[0]
@@ -141,8 +140,7 @@ func TestOperations(t *testing.T) {
 		require.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
 	})
 	t.Run("retention takes slices of windows that ended long ago, these windows, and what was given back", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+		s, pool := openNew(t, postgres.Config{})
 		for id, period := range map[string]watchdog.Period{
 			"old": watchdog.PeriodDay, "now": watchdog.PeriodDay, "kept": watchdog.PeriodNone, "back": watchdog.PeriodNone,
 		} {

@@ -104,8 +104,7 @@ func TestQueryPlans(t *testing.T) {
 		t.Skip("runs in the plain tests only: the plans are those of the server")
 	}
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	var fresh []session.Freshness
 	var ends []session.Ending
 	for i := range 10_000 {
@@ -152,15 +151,15 @@ func TestQueryPlans(t *testing.T) {
 	assertGolden(t, pool, all.String())
 }
 
-func first[A, B any](a A, _ B) A  { return a }
-func second[A, B any](_ A, b B) B { return b }
+func first[A, B any](a A, _ B) A         { return a }
+func second[A, B any](_ A, b B) B        { return b }
+func third[A, B, C any](_ A, _ B, c C) C { return c }
 
 // Select reads a few of a hundred thousand events by an index, and so do Layers and the poll of one run. The plans are
 // the same before and after the table is analyzed.
 func TestEventPlans(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	mustExec(t, pool, `INSERT INTO events
 		SELECT 'event-' || n, 'runtime_control', CASE WHEN n % 100 = 0 THEN 'run-' || n ELSE 'run-1' END, 'type-' || n % 9,
 			CASE WHEN n % 50 = 0 THEN json_build_object('parent', 'run-' || n % 1000) ELSE '{"n":1}' END,

@@ -20,10 +20,10 @@ import (
 func readsOnly(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	for range 3 { // prepared statements are sent otherwise than new ones
-		calls := tableCalls(s)
+		calls := tableCalls(t.Context(), s)
 		delete(calls, "Ended") // a keeper's own, for which a role that only reads has no right
 		for name, call := range calls {
-			if err := call(t.Context()); slices.Contains(reading, name) {
+			if err := call(); slices.Contains(reading, name) {
 				require.NoError(t, err, name)
 			} else {
 				require.ErrorIs(t, err, postgres.ErrReadOnly, name)
@@ -59,18 +59,11 @@ func TestReadOnly(t *testing.T) {
 	t.Run("it follows what others write, and hears of cancels", func(t *testing.T) {
 		dsn := newDSN(t)
 		writer := openAt(t, dsn, postgres.Config{})
-		reader := openAt(t, dsn, postgres.Config{ReadOnly: true})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		ready, told, listened := make(chan struct{}), make(chan string, 1), make(chan error, 1)
-		go func() {
-			listened <- reader.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
-		}()
-		<-ready
+		l := listen(t, openAt(t, dsn, postgres.Config{ReadOnly: true}))
 		cancelOne(t, writer, "run-1")
-		require.Equal(t, "run-1", <-told)
-		cancel()
-		require.NoError(t, <-listened)
+		require.Equal(t, "run-1", wait(t, l.told))
+		l.stop()
+		require.NoError(t, <-l.ended)
 	})
 	t.Run("a role needs the documented rights, and each of them", func(t *testing.T) {
 		dsn := newDSN(t)

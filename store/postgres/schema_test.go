@@ -46,7 +46,8 @@ func TestSchemas(t *testing.T) {
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
 	var stores []*postgres.Store
-	for _, schema := range []string{"", "a", "A", `o'brien "x"; DROP SCHEMA a CASCADE; --`, "日本語", "SCHEMA.events"} {
+	for _, schema := range []string{"", "a", "A", `o'brien "x"; DROP SCHEMA a CASCADE; --`, "日本語", "SCHEMA.events",
+		strings.Repeat("s", 63)} {
 		stores = append(stores, openAt(t, dsn, postgres.Config{Schema: schema}))
 	}
 	stores = append(stores, openAt(t, dsn+"&search_path="+"%22search%20path%22", postgres.Config{}))
@@ -266,11 +267,12 @@ func TestSearchPath(t *testing.T) {
 	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
 	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
 	t.Run("for each call", func(t *testing.T) {
-		calls, plain := tableCalls(s.Store), tableCalls(openAt(t, newDSN(t), postgres.Config{Outbox: true}))
+		calls := tableCalls(t.Context(), s.Store)
+		plain := tableCalls(t.Context(), openAt(t, newDSN(t), withOutbox))
 		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
 		names := slices.Sorted(maps.Keys(calls))
 		for _, name := range slices.Concat(names, names) { // the second time there are rows
-			require.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
+			require.Equal(t, says(plain[name]()), says(calls[name]()), name)
 		}
 	})
 	t.Run("for events", func(t *testing.T) {

@@ -85,8 +85,7 @@ func (f *follower) ended(t *testing.T) error {
 // What a transaction wrote is told when it commits, and what was written meanwhile only once.
 func TestFollowOpenTransaction(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	s.SetFollowPause(100 * time.Millisecond)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
 	tx := begun(t, pool, insert, "before")

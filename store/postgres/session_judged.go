@@ -200,30 +200,25 @@ const (
 func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
-	err = s.inTransaction(ctx, func(t *transaction) (err error) {
-		outcome, err = t.writeStoredEnd(judged, by, endID)
-		return err
-	})
-	return outcome, err
-}
-
-func (t *transaction) writeStoredEnd(judged session.Session, by, endID string) (session.Outcome, error) {
-	s := t.store
 	var rows []storeflow.Judged
 	var ends []watchdog.Event
 	var found []sessionRow
-	err := t.send(reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
-		reading(s, &ends, scanWhole, selectEnd, endID), reading(s, &found, scanSession, selectSession, judged.RunID))
-	if err != nil {
-		return "", err
-	}
-	if outcome, err := rows[0].Outcome(); outcome != "" || err != nil || len(ends) == 0 || len(found) == 0 {
-		return outcome, err
-	}
-	status, reason := session.StoredEnd(ends[0])
-	state := session.StoredState(json.RawMessage(found[0].state.String), ends[0])
-	return session.EndStored, t.send(running(s, writeEnd, judged.RunID, string(status), string(reason),
-		s.channel(), storeflow.NullJSON(state), judged.Lease, judged.Attempt))
+	err = s.inTransaction(ctx, func(t *transaction) error {
+		err := t.send(reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
+			reading(s, &ends, scanWhole, selectEnd, endID), reading(s, &found, scanSession, selectSession, judged.RunID))
+		if err == nil {
+			outcome, err = rows[0].Outcome()
+		}
+		if outcome != "" || err != nil || len(ends) == 0 || len(found) == 0 {
+			return err
+		}
+		outcome = session.EndStored
+		status, reason := session.StoredEnd(ends[0])
+		state := session.StoredState(json.RawMessage(found[0].state.String), ends[0])
+		return t.send(running(s, writeEnd, judged.RunID, string(status), string(reason),
+			s.channel(), storeflow.NullJSON(state), judged.Lease, judged.Attempt))
+	})
+	return outcome, err
 }
 
 // CancelAll implements [session.BatchCanceller], in one round trip. About a session whose row is locked or whose end is

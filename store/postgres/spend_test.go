@@ -37,8 +37,7 @@ func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 // A take of a scope that another transaction holds fails in time, charges nothing, and can be made again.
 func TestSpendLocked(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 	require.NoError(t, err)
 	tx := begun(t, stranger, "SELECT FROM watchdog_spend FOR UPDATE")
@@ -63,8 +62,7 @@ func TestSpendLocked(t *testing.T) {
 // Takes and returns of one scope wait for their turn for longer than for any other lock: many may stand in the queue.
 func TestSpendQueue(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 	require.NoError(t, err)
 	statement, arguments := s.LockScopeStatement("tenant-1")
@@ -87,8 +85,7 @@ func TestSpendQueue(t *testing.T) {
 // Two takes of one ID in two scopes at once are one slice and one error.
 func TestSpendOneIDOfTwoScopes(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, stranger := openNew(t, postgres.Config{})
 	tx := begun(t, stranger, `INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens,
 		granted_output_tokens, granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
 		VALUES ('slice-1', 'tenant-2', '', now(), 0, 0, 0, 0, 5, 0, 0)`)
@@ -107,8 +104,7 @@ func TestSpendOneIDOfTwoScopes(t *testing.T) {
 
 // The window is that of the database's clock, however wrong the host's is.
 func TestSpendWindowOfDatabase(t *testing.T) {
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	defer postgres.SetHostClock(func() time.Time { return noon })()
 	slice := sliceOf("slice-1", 5, 60)
 	slice.Period, slice.Zone = watchdog.PeriodDay, "Asia/Kolkata"

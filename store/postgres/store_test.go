@@ -145,8 +145,9 @@ func TestTransactionPooler(t *testing.T) {
 	t.Run("cannot listen, and says so", func(t *testing.T) {
 		t.Parallel()
 		s, began := through(t), time.Now()
-		err := s.Listen(t.Context(), func() { t.Error("Listen called ready") }, func(string) {})
-		require.ErrorIs(t, err, postgres.ErrNoNotifications)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.ErrorIs(t, s.Listen(ctx, cancel, func(string) {}), postgres.ErrNoNotifications, "it was ready")
 		require.Less(t, time.Since(began), 30*time.Second)
 	})
 	t.Run("cancels each session once", func(t *testing.T) {
@@ -174,11 +175,9 @@ func TestClosedStore(t *testing.T) {
 	})
 	t.Run("ends Listen", func(t *testing.T) {
 		s := openAt(t, newDSN(t), postgres.Config{})
-		ready, ended := make(chan struct{}), make(chan error)
-		go func() { ended <- s.Listen(t.Context(), func() { close(ready) }, func(string) {}) }()
-		<-ready
+		l := listen(t, s)
 		require.NoError(t, s.Close())
-		require.ErrorIs(t, <-ended, postgres.ErrClosed)
+		require.ErrorIs(t, <-l.ended, postgres.ErrClosed)
 	})
 	t.Run("leaves the host's pool open", func(t *testing.T) {
 		pool := hostPool(t, newDSN(t))
@@ -190,67 +189,55 @@ func TestClosedStore(t *testing.T) {
 // eachCall makes every call of a store and returns the errors.
 func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	errs := map[string]error{"Listen": s.Listen(ctx, func() {}, func(string) {})}
-	for name, call := range tableCalls(s) {
-		errs[name] = call(ctx)
+	for name, call := range tableCalls(ctx, s) {
+		errs[name] = call()
 	}
 	return errs
 }
 
 // tableCalls returns every call of a store that reads or writes its tables.
-func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
+func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error {
 	judged := session.Session{RunID: "run-1", Attempt: 1}
-	return map[string]func(context.Context) error{
-		"PutNotices":    func(ctx context.Context) error { return s.PutNotices(ctx, alertOf("alert-1")) },
-		"ClaimNotices":  func(ctx context.Context) error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
-		"FinishNotices": func(ctx context.Context) error { return s.FinishNotices(ctx, alertOf("alert-1")) },
-		"DelayNotice":   func(ctx context.Context) error { return s.DelayNotice(ctx, alertOf("alert-1"), time.Hour) },
+	cancel := session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}
+	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}
+	return map[string]func() error{
+		"PutNotices":    func() error { return s.PutNotices(ctx, alertOf("alert-1")) },
+		"ClaimNotices":  func() error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
+		"FinishNotices": func() error { return s.FinishNotices(ctx, alertOf("alert-1")) },
+		"DelayNotice":   func() error { return s.DelayNotice(ctx, alertOf("alert-1"), time.Hour) },
 
-		"Append": func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
-		"Read":   func(ctx context.Context) error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
-		"Attach": func(ctx context.Context) error {
-			_, _, err := s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
-			return err
-		},
-		"Freshen": func(ctx context.Context) error {
+		"Append": func() error { return s.Append(ctx, numbered(1)) },
+		"Read":   func() error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
+		"Attach": func() error { return third(s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})) },
+		"Freshen": func() error {
 			return second(s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}}))
 		},
-		"BeginLease":                     func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
-		"RenewLease":                     func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
-		"ObserveLeases":                  func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
-		"ObserveLeases without suspects": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, nil)) },
-		"ExpireLease": func(ctx context.Context) error {
-			_, _, err := s.ExpireLease(ctx, leaseOf(lease1))
-			return err
-		},
-		"LeaseSessions": func(ctx context.Context) error { return second(s.LeaseSessions(ctx, lease1)) },
-		"End": func(ctx context.Context) error {
+		"BeginLease":                     func() error { return s.BeginLease(ctx, leaseOf(lease1)) },
+		"RenewLease":                     func() error { return s.RenewLease(ctx, leaseOf(lease1)) },
+		"ObserveLeases":                  func() error { return second(s.ObserveLeases(ctx, []string{lease1})) },
+		"ObserveLeases without suspects": func() error { return second(s.ObserveLeases(ctx, nil)) },
+		"ExpireLease":                    func() error { return third(s.ExpireLease(ctx, leaseOf(lease1))) },
+		"LeaseSessions":                  func() error { return second(s.LeaseSessions(ctx, lease1)) },
+		"End": func() error {
 			return second(s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}}))
 		},
-		"Session": func(ctx context.Context) error { return second(s.Session(ctx, "run-1")) },
-		"Stalled": func(ctx context.Context) error {
-			return second(s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1}))
-		},
-		"List":  func(ctx context.Context) error { return second(s.List(ctx, session.ListQuery{Limit: 1})) },
-		"Claim": func(ctx context.Context) error { return second(s.Claim(ctx, judged, session.ClaimRequest{By: "pass"})) },
-		"Warn":  func(ctx context.Context) error { return second(s.Warn(ctx, judged, []watchdog.Event{numbered(3)})) },
-		"Cancel": func(ctx context.Context) error {
-			return second(s.Cancel(ctx, judged, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}))
-		},
-		"CancelAll": func(ctx context.Context) error {
+		"Session": func() error { return second(s.Session(ctx, "run-1")) },
+		"Stalled": func() error { return second(s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})) },
+		"List":    func() error { return second(s.List(ctx, session.ListQuery{Limit: 1})) },
+		"Claim":   func() error { return second(s.Claim(ctx, judged, session.ClaimRequest{By: "pass"})) },
+		"Warn":    func() error { return second(s.Warn(ctx, judged, []watchdog.Event{numbered(3)})) },
+		"Cancel":  func() error { return second(s.Cancel(ctx, judged, cancel)) },
+		"CancelAll": func() error {
 			return second(s.CancelAll(ctx, []session.BatchedCancel{{Judged: judged, Request: cancelOf("cancel", "run-1")}}))
 		},
-		"Ended": func(ctx context.Context) error { return second(s.Ended(ctx, lease1, nil)) },
-		"History": func(ctx context.Context) error {
-			return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay}))
-		},
-		"Select": func(ctx context.Context) error {
-			return second(s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}))
-		},
-		"Transact": func(ctx context.Context) error { return s.Transact(ctx, counting("run-1")) },
-		"Take":     func(ctx context.Context) error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
-		"Return":   func(ctx context.Context) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
-		"Layers":   func(ctx context.Context) error { return second(s.Layers(ctx, "run-1")) },
-		"Follow": func(ctx context.Context) error {
+		"Ended":    func() error { return second(s.Ended(ctx, lease1, nil)) },
+		"History":  func() error { return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})) },
+		"Select":   func() error { return second(s.Select(ctx, selection)) },
+		"Transact": func() error { return s.Transact(ctx, counting("run-1")) },
+		"Take":     func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
+		"Return":   func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
+		"Layers":   func() error { return second(s.Layers(ctx, "run-1")) },
+		"Follow": func() error {
 			until, ready := context.WithCancel(ctx)
 			defer ready()
 			err := s.Follow(until, "", ready, func(watchdog.Event) {})

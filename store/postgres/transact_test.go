@@ -271,8 +271,7 @@ func TestDeadlockRepeated(t *testing.T) {
 // A batch that waits for the lock of an event holds no lock of a later ID.
 func TestInsertOrder(t *testing.T) {
 	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openNew(t, postgres.Config{})
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
 	tx := begun(t, pool, insert, "event-1")
 	result := make(chan error, 1)

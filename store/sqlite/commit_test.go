@@ -98,8 +98,7 @@ func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s := openAt(t, file)
-		holder := openPlain(t, file)
-		holder.SetMaxOpenConns(1)
+		holder := openOne(t, file)
 		mustExec(t, holder, "BEGIN IMMEDIATE")
 		test(t, s, func() { mustExec(t, holder, "ROLLBACK") })
 	})
@@ -109,8 +108,7 @@ func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func
 func TestBusyPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		db.SetMaxOpenConns(1)
+		db := openOne(t, newFile(t))
 		s := newStore(t, db)
 		transaction, err := db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)

@@ -96,16 +96,14 @@ func TestReadOnlyDatabase(t *testing.T) {
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	t.Run("is an error for New, and nothing is written", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		db.SetMaxOpenConns(1)
+		db := openOne(t, newFile(t))
 		mustExec(t, db, "CREATE TABLE of_the_host (n)", "PRAGMA max_page_count = 2")
 		_, err := sqlite.New(t.Context(), db)
 		require.ErrorContains(t, err, "make room on the disk")
 		require.Equal(t, []string{"of_the_host"}, queryAll(t, db, "SELECT name FROM sqlite_master"))
 	})
 	t.Run("is an error for the batch that does not fit, and a later one that fits is stored", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		db.SetMaxOpenConns(1)
+		db := openOne(t, newFile(t))
 		s := newStore(t, db)
 		mustExec(t, db, "PRAGMA max_page_count = 20")
 		large := numbered(2)
@@ -181,19 +179,6 @@ func TestUnusualPaths(t *testing.T) {
 			require.Equal(t, []string{"event-1"}, ids(read(t, openAt(t, file))))
 		})
 	}
-}
-
-// A relative path stays valid when the working directory changes.
-func TestRelativePath(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	t.Chdir(first)
-	s := openAt(t, "events.db")
-	t.Chdir(second)
-	for n := range int64(20) {
-		require.NoError(t, s.Append(t.Context(), numbered(n)))
-		read(t, s)
-	}
-	require.Empty(t, files(t, filepath.Join(second, "events.db")))
 }
 
 // files lists the folder that a file is in.

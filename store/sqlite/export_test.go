@@ -54,6 +54,7 @@ var Planned = map[string]struct {
 	"select": {selectSelection, []any{
 		"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]", "2026-03-04 12:00:00.000000", 1,
 	}},
+	"read":        {selectEvents, []any{"runtime_control", "run"}},
 	"many":        {selectMany, []any{"[]"}},
 	"insert":      {insertRows, []any{"[]"}},
 	"outbox":      {insertOutbox, []any{"[]"}},

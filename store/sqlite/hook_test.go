@@ -27,6 +27,28 @@ func openPlain(tb testing.TB, file string, pragmas ...string) *sql.DB {
 	return openSource(tb, "file:"+file+"?"+url.Values{"_pragma": pragmas}.Encode())
 }
 
+// openOne opens a database with one connection.
+func openOne(tb testing.TB, file string, pragmas ...string) *sql.DB {
+	tb.Helper()
+	db := openPlain(tb, file, pragmas...)
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+// openHosted returns a store in a host's new database.
+func openHosted(tb testing.TB) (*sqlite.Store, *sql.DB) {
+	tb.Helper()
+	db := openPlain(tb, newFile(tb))
+	return newStore(tb, db), db
+}
+
+// openBeside opens a store in a new file, and that as another program.
+func openBeside(tb testing.TB) (*sqlite.Store, *sql.DB) {
+	tb.Helper()
+	file := newFile(tb)
+	return openAt(tb, file), openPlain(tb, file, "busy_timeout(10000)")
+}
+
 // newStore returns a store in a host's database, and closes it when the test ends.
 func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
 	tb.Helper()
@@ -37,9 +59,7 @@ func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
 	tb.Helper()
 	s, err := cfg.New(tb.Context(), db)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		require.NoError(tb, s.Close())
-	})
+	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	return s
 }
 

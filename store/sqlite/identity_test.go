@@ -58,8 +58,8 @@ func saysGone(t *testing.T, s *sqlite.Store, file, says string, goes func(t *tes
 	time.Sleep(time.Second)
 	goes(t, file)
 	isGone(t, s.Append(t.Context(), numbered(2)), file, says, bubbleBegan+"2Z")
-	for name, call := range calls {
-		err := call(t.Context(), s)
+	for name, call := range callsOf(t.Context(), s) {
+		err := call()
 		require.ErrorIs(t, err, sqlite.ErrFileGone, name)
 		errorSays(t, err, file, says, bubbleBegan+"2Z", "open the store again")
 	}

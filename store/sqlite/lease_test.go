@@ -50,6 +50,15 @@ func rowOf(tb testing.TB, s *sqlite.Store, runID string) session.Session {
 	return row
 }
 
+// expires expires a lease, in which so many sessions are left.
+func expires(t *testing.T, s *sqlite.Store, l session.Lease, left int) {
+	t.Helper()
+	expired, got, err := s.ExpireLease(t.Context(), l)
+	require.NoError(t, err)
+	require.True(t, expired)
+	require.Equal(t, left, got)
+}
+
 // Observing changes the file if there are suspects, and only then.
 func TestObserve(t *testing.T) {
 	t.Parallel()
@@ -75,21 +84,6 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, []session.Lease{want}, observed)
 	require.Equal(t, observed, plain)
 	require.Equal(t, []string{"1"}, queryAll(t, openPlain(t, file), "SELECT looks FROM watchdog_leases"))
-}
-
-// A database that cannot be written to observes no suspect.
-func TestObserveReadOnly(t *testing.T) {
-	t.Parallel()
-	db := openPlain(t, newFile(t))
-	db.SetMaxOpenConns(1)
-	s := newStore(t, db)
-	beginLease(t, s, "lease-1")
-	mustExec(t, db, "PRAGMA query_only = 1")
-	_, err := s.ObserveLeases(t.Context(), []string{"lease-1"})
-	require.ErrorContains(t, err, "nothing can be stored in it")
-	all, err := s.ObserveLeases(t.Context(), nil)
-	require.NoError(t, err)
-	require.Len(t, all, 1)
 }
 
 // A renewal, which is one statement, tries without a transaction first, and then waits for the lock as all others do.
@@ -121,24 +115,17 @@ func TestLockedRenewal(t *testing.T) {
 // A row that a trigger of the host's refuses stays in its expired lease, and the others leave it.
 func TestExpireRefused(t *testing.T) {
 	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
+	s, db := openHosted(t)
 	l := beginLease(t, s, "lease-1")
 	for _, runID := range []string{"run-1", "run-2", "run-3"} {
 		attach(t, s, runID, l.ID, 0)
 	}
 	mustExec(t, db, `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions
 		WHEN new.run_id = 'run-2' BEGIN SELECT raise(ABORT, 'CHECK constraint failed: the host keeps it'); END`)
-	expired, left, err := s.ExpireLease(t.Context(), l)
-	require.NoError(t, err)
-	require.True(t, expired)
-	require.Equal(t, 1, left)
+	expires(t, s, l, 1)
 	require.Equal(t, []string{"NULL", "lease-1", "NULL"}, queryAll(t, db, "SELECT lease FROM watchdog_sessions"))
 	mustExec(t, db, "DROP TRIGGER refuses")
-	expired, left, err = s.ExpireLease(t.Context(), l)
-	require.NoError(t, err)
-	require.True(t, expired)
-	require.Zero(t, left)
+	expires(t, s, l, 0)
 	require.Empty(t, queryAll(t, db, "SELECT id FROM watchdog_leases"))
 }
 
@@ -147,8 +134,7 @@ func TestExpireLocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
-		holder := openPlain(t, file)
-		holder.SetMaxOpenConns(1)
+		holder := openOne(t, file)
 		begun := -1
 		s := newStore(t, hookedDatabase(t, file, func(statement string) error {
 			if statement == "BEGIN IMMEDIATE" && begun >= 0 {
@@ -161,16 +147,10 @@ func TestExpireLocked(t *testing.T) {
 		l := beginLease(t, s, "lease-1")
 		fillLease(t, openPlain(t, file), l.ID, session.ExpireBatch+1)
 		begun = 0
-		expired, left, err := s.ExpireLease(t.Context(), l)
-		require.NoError(t, err)
-		require.True(t, expired)
-		require.Equal(t, session.ExpireBatch+1, left)
+		expires(t, s, l, session.ExpireBatch+1)
 		mustExec(t, holder, "ROLLBACK")
 		for _, want := range []int{1, 0} {
-			expired, left, err = s.ExpireLease(t.Context(), l)
-			require.NoError(t, err)
-			require.True(t, expired)
-			require.Equal(t, want, left)
+			expires(t, s, l, want)
 		}
 		require.Empty(t, queryAll(t, holder, "SELECT id FROM watchdog_leases"))
 	})
@@ -179,18 +159,14 @@ func TestExpireLocked(t *testing.T) {
 // Rows leave a lease in batches, with their last activity by the database's clock.
 func TestExpireBatches(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	l := beginLease(t, s, "lease-1")
 	const runs = session.ExpireBatch + 1
 	fillLease(t, db, l.ID, runs)
 	mustExec(t, db, `UPDATE watchdog_leases SET clock = 10e9, renewed_at = '2026-03-04 12:00:00.000000'`,
 		`UPDATE watchdog_sessions SET activity = 4000001500, last_event_at = '2020-01-01 00:00:00.000000'`)
 	for _, want := range []int{1, 0, 0} {
-		expired, left, err := s.ExpireLease(t.Context(), l)
-		require.NoError(t, err)
-		require.True(t, expired)
-		require.Equal(t, want, left)
+		expires(t, s, l, want)
 	}
 	require.Equal(t, []string{"2026-03-04 11:59:54.000001", fmt.Sprint(runs)},
 		queryAll(t, db, "SELECT last_event_at, count(*) FROM watchdog_sessions GROUP BY last_event_at"))
@@ -211,8 +187,7 @@ func fillLease(tb testing.TB, db *sql.DB, lease string, n int) {
 // A page ends and the next begins right also where activities differ by less than a microsecond.
 func TestStalledWithinMicrosecond(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	l := beginLease(t, s, "lease-1")
 	var want []string
 	for i := range 30 {
@@ -251,8 +226,7 @@ func TestUnreadableLeased(t *testing.T) {
 		"started_at": "'noon'", "state": "'no JSON'", "warned_lease": "'x'",
 	} {
 		t.Run(column, func(t *testing.T) {
-			file := newFile(t)
-			s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+			s, db := openBeside(t)
 			l := beginLease(t, s, "lease-1")
 			attach(t, s, "run-1", l.ID, 0)
 			freshen(t, s, l.ID, session.Freshness{RunID: "run-1", Activity: time.Second, Quiet: true})
@@ -281,8 +255,7 @@ func TestUnreadableLeased(t *testing.T) {
 // Signs of life of a busy session write no index entry, and none of a quiet one is lost.
 func TestQuietColumns(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	beginLease(t, s, "lease-1")
 	for runID, threshold := range map[string]time.Duration{"run-1": 0, "run-2": time.Hour, "run-3": watchdog.NoLimit} {
 		attach(t, s, runID, "lease-1", threshold)
@@ -312,8 +285,7 @@ func TestQuietColumns(t *testing.T) {
 // A lease that sessions name is deleted by nobody, and any other by everyone.
 func TestDeleteLease(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	beginLease(t, s, "lease-1")
 	beginLease(t, s, "lease-2")
 	attach(t, s, "run-1", "lease-1", 0)

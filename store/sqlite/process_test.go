@@ -76,37 +76,26 @@ const contested = 40
 
 // raceForIDs appends events with the same IDs as other processes, and prints whose event it then reads.
 func raceForIDs(file, name string) error {
-	waitForStart()
-	s, err := sqlite.Open(context.Background(), file)
-	if err != nil {
-		return err
-	}
-	for n := range int64(contested) {
-		e := numbered(n)
-		e.AggregateID, e.Payload = e.ID, fmt.Appendf(nil, `{"by":%q}`, name)
-		if err := s.Append(context.Background(), e); err != nil {
-			return err
+	return whenStarted(file, func(s *sqlite.Store) error {
+		for n := range int64(contested) {
+			e := numbered(n)
+			e.AggregateID, e.Payload = e.ID, fmt.Appendf(nil, `{"by":%q}`, name)
+			if err := s.Append(context.Background(), e); err != nil {
+				return err
+			}
+			stored, err := s.Read(context.Background(), e.AggregateType, e.AggregateID)
+			if err != nil {
+				return err
+			}
+			fmt.Println(len(stored), stored[0].ID, string(stored[0].Payload))
 		}
-		stored, err := s.Read(context.Background(), e.AggregateType, e.AggregateID)
-		if err != nil {
-			return err
-		}
-		fmt.Println(len(stored), stored[0].ID, string(stored[0].Payload))
-	}
-	return s.Close()
+		return nil
+	})
 }
 
 func openAndAppend(file, name string) error {
-	waitForStart()
-	s, err := sqlite.Open(context.Background(), file)
-	if err != nil {
-		return err
-	}
 	n, _ := strconv.ParseInt(name, 10, 64)
-	if err := s.Append(context.Background(), numbered(n)); err != nil {
-		return err
-	}
-	return s.Close()
+	return whenStarted(file, func(s *sqlite.Store) error { return s.Append(context.Background(), numbered(n)) })
 }
 
 // readOnly opens a file read-only, reads and tries to write.
@@ -130,8 +119,15 @@ func readOnly(file string) error {
 	return s.Close()
 }
 
-// waitForStart returns when the parent closes the pipe that is the input of all children.
-func waitForStart() { _, _ = io.Copy(io.Discard, os.Stdin) }
+// whenStarted opens a store when the parent closes the pipe that is the input of all children, and closes it.
+func whenStarted(file string, do func(s *sqlite.Store) error) error {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	s, err := sqlite.Open(context.Background(), file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
 
 func child(t *testing.T, job ...string) *exec.Cmd {
 	t.Helper()

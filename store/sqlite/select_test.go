@@ -24,8 +24,7 @@ func foreignRow(id, kind, timestamp string) string {
 // Select finds the rows of other writers, whatever the form of their times.
 func TestSelectForeignTimes(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	if err := s.Append(t.Context(), numbered(-60), numbered(0), numbered(60)); err != nil { // 11:59, 12:00, 12:01
 		t.Fatal(err)
 	}
@@ -95,8 +94,7 @@ func TestSelectUnreadable(t *testing.T) {
 
 func TestLayersOfForeignRows(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	s, db := openBeside(t)
 	insert := `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
 		VALUES ('%s', '%s', '%s', 'x', %s, 'any')`
 	mustExec(t, db,
@@ -117,8 +115,7 @@ func TestLayersOfForeignRows(t *testing.T) {
 func whileFollowed(t *testing.T, test func(t *testing.T, s *sqlite.Store, db *sql.DB, told func() []string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		s := newStore(t, db)
+		s, db := openHosted(t)
 		require.NoError(t, s.Append(t.Context(), numbered(1), numbered(2), numbered(3)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ready, ended, events := make(chan struct{}), make(chan error, 1), make(chan watchdog.Event, 100)

@@ -24,9 +24,8 @@ func TestLikeMemory(t *testing.T) {
 	for seed := range racing.Rounds(uint64(3), 12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			db := openPlain(t, ":memory:")
-			db.SetMaxOpenConns(1)
-			p := pair{t: t, rand: rand.New(rand.NewPCG(seed, 0)), stores: []session.Store{&session.Memory{}, newStore(t, db)}}
+			s := newStore(t, openOne(t, ":memory:"))
+			p := pair{t: t, rand: rand.New(rand.NewPCG(seed, 0)), stores: []session.Store{&session.Memory{}, s}}
 			for range 250 {
 				p.step()
 				p.compareAll()

@@ -35,8 +35,7 @@ func TestUnreadableRow(t *testing.T) {
 		"for its attempt, while stalled":             "attempt = 'first'",
 	} {
 		t.Run(name+" is reported, never stalled and hides no other", func(t *testing.T) {
-			db := openPlain(t, newFile(t))
-			s := newStore(t, db)
+			s, db := openHosted(t)
 			old := time.Now().Add(-24 * time.Hour)
 			err := (putter{Store: s, other: db}).Put(t.Context(),
 				silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old))
@@ -65,8 +64,7 @@ func isUnreadable(t *testing.T, err error, runID string) {
 // Only the first page reports unreadable rows, and not all of them.
 func TestUnreadableRowsOnce(t *testing.T) {
 	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
+	s, db := openHosted(t)
 	var rows []session.Session
 	old := time.Now().Add(-24 * time.Hour)
 	for i := range 150 {
@@ -87,90 +85,57 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	require.Empty(t, second.Next)
 }
 
-// calls are all calls of a store, of which some do without an error.
-var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
-	"Append":            func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(2)) },
-	"Append of nothing": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx) },
-	"Transact":          func(ctx context.Context, s *sqlite.Store) error { return s.Transact(ctx, decides()) },
-	"Transact nothing":  func(ctx context.Context, s *sqlite.Store) error { return s.Transact(ctx) },
-	"Read": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Read(ctx, watchdog.AggregateType, "run-1"))
-	},
-	"Select": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon}))
-	},
-	"Layers": func(ctx context.Context, s *sqlite.Store) error { return second(s.Layers(ctx, "run-1")) },
-	"Follow": func(ctx context.Context, s *sqlite.Store) error {
-		until, ready := context.WithCancel(ctx)
-		defer ready()
-		return without(context.Canceled, s.Follow(until, "", ready, func(watchdog.Event) {}))
-	},
-	"Attach": func(ctx context.Context, s *sqlite.Store) error {
-		_, _, err := s.Attach(ctx, session.Session{RunID: "run-1"})
-		return err
-	},
-	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
-		return without(session.ErrLeaseExpired, second(s.Freshen(ctx, "lease-1", []session.Freshness{{RunID: "run-1"}})))
-	},
-	"End": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}}))
-	},
-	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: cancels(1)}))
-	},
-	"CancelAll": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.CancelAll(ctx, []session.BatchedCancel{{
-			Judged: session.Session{RunID: "run-1"}, Request: session.CancelRequest{Events: cancels(1)},
-		}}))
-	},
-	"Claim": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "pass"}))
-	},
-	"Warn": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Warn(ctx, session.Session{RunID: "run-1"}, nil))
-	},
-	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
-		return s.BeginLease(ctx, session.Lease{ID: "lease-2"})
-	},
-	"RenewLease": func(ctx context.Context, s *sqlite.Store) error {
-		return without(session.ErrLeaseExpired, s.RenewLease(ctx, session.Lease{ID: "lease-1"}))
-	},
-	"ObserveLeases": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.ObserveLeases(ctx, []string{"lease-1"}))
-	},
-	"ObserveLeases without suspects": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.ObserveLeases(ctx, nil))
-	},
-	"ExpireLease": func(ctx context.Context, s *sqlite.Store) error {
-		_, _, err := s.ExpireLease(ctx, session.Lease{ID: "lease-1"})
-		return err
-	},
-	"LeaseSessions": func(ctx context.Context, s *sqlite.Store) error { return second(s.LeaseSessions(ctx, "lease-1")) },
-	"List": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.List(ctx, session.ListQuery{Limit: 1}))
-	},
-	"Session": func(ctx context.Context, s *sqlite.Store) error {
-		return without(session.ErrNotFound, second(s.Session(ctx, "run-1")))
-	},
-	"Stalled": func(ctx context.Context, s *sqlite.Store) error { return second(s.Stalled(ctx, benched)) },
-	"Ended":   func(ctx context.Context, s *sqlite.Store) error { return second(s.Ended(ctx, "lease-1", nil)) },
-	"History": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.History(ctx, session.HistoryQuery{By: session.ByHost}))
-	},
-	"Take": func(ctx context.Context, s *sqlite.Store) error {
-		return second(s.Take(ctx, sliceOf("slice-1", 1, 60)))
-	},
-	"Return": func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
-	"PutNotices": func(ctx context.Context, s *sqlite.Store) error {
-		return s.PutNotices(ctx, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"})
-	},
-	"ClaimNotices": func(ctx context.Context, s *sqlite.Store) error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
-	"FinishNotices": func(ctx context.Context, s *sqlite.Store) error {
-		return s.FinishNotices(ctx, session.Notice{ID: "1"})
-	},
-	"DelayNotice": func(ctx context.Context, s *sqlite.Store) error {
-		return s.DelayNotice(ctx, session.Notice{ID: "1"}, time.Hour)
-	},
+// callsOf are all calls of a store, of which some do without an error.
+func callsOf(ctx context.Context, s *sqlite.Store) map[string]func() error {
+	run, notice := session.Session{RunID: "run-1"}, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"}
+	cancel := session.CancelRequest{Events: cancels(1)}
+	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon}
+	return map[string]func() error{
+		"Append":            func() error { return s.Append(ctx, numbered(2)) },
+		"Append of nothing": func() error { return s.Append(ctx) },
+		"Transact":          func() error { return s.Transact(ctx, decides()) },
+		"Transact nothing":  func() error { return s.Transact(ctx) },
+		"Read":              func() error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
+		"Select":            func() error { return second(s.Select(ctx, selection)) },
+		"Layers":            func() error { return second(s.Layers(ctx, "run-1")) },
+		"Follow": func() error {
+			until, ready := context.WithCancel(ctx)
+			defer ready()
+			return without(context.Canceled, s.Follow(until, "", ready, func(watchdog.Event) {}))
+		},
+		"Attach": func() error { return third(s.Attach(ctx, run)) },
+		"Freshen": func() error {
+			return without(session.ErrLeaseExpired, second(s.Freshen(ctx, "lease-1", []session.Freshness{{RunID: "run-1"}})))
+		},
+		"End": func() error {
+			return second(s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}}))
+		},
+		"Cancel": func() error { return second(s.Cancel(ctx, run, cancel)) },
+		"CancelAll": func() error {
+			return second(s.CancelAll(ctx, []session.BatchedCancel{{Judged: run, Request: cancel}}))
+		},
+		"Claim":      func() error { return second(s.Claim(ctx, run, session.ClaimRequest{By: "pass"})) },
+		"Warn":       func() error { return second(s.Warn(ctx, run, nil)) },
+		"BeginLease": func() error { return s.BeginLease(ctx, session.Lease{ID: "lease-2"}) },
+		"RenewLease": func() error {
+			return without(session.ErrLeaseExpired, s.RenewLease(ctx, session.Lease{ID: "lease-1"}))
+		},
+		"ObserveLeases":                  func() error { return second(s.ObserveLeases(ctx, []string{"lease-1"})) },
+		"ObserveLeases without suspects": func() error { return second(s.ObserveLeases(ctx, nil)) },
+		"ExpireLease":                    func() error { return third(s.ExpireLease(ctx, session.Lease{ID: "lease-1"})) },
+		"LeaseSessions":                  func() error { return second(s.LeaseSessions(ctx, "lease-1")) },
+		"List":                           func() error { return second(s.List(ctx, session.ListQuery{Limit: 1})) },
+		"Session":                        func() error { return without(session.ErrNotFound, second(s.Session(ctx, "run-1"))) },
+		"Stalled":                        func() error { return second(s.Stalled(ctx, benched)) },
+		"Ended":                          func() error { return second(s.Ended(ctx, "lease-1", nil)) },
+		"History":                        func() error { return second(s.History(ctx, session.HistoryQuery{By: session.ByHost})) },
+		"Take":                           func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
+		"Return":                         func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
+		"PutNotices":                     func() error { return s.PutNotices(ctx, notice) },
+		"ClaimNotices":                   func() error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
+		"FinishNotices":                  func() error { return s.FinishNotices(ctx, notice) },
+		"DelayNotice":                    func() error { return s.DelayNotice(ctx, notice, time.Hour) },
+	}
 }
 
 // reading are the calls that only read.
@@ -179,7 +144,8 @@ var reading = []string{
 	"Session", "Stalled",
 }
 
-func second[A, B any](_ A, b B) B { return b }
+func second[A, B any](_ A, b B) B        { return b }
+func third[A, B, C any](_ A, _ B, c C) C { return c }
 
 // without returns no error for one that is expected.
 func without(expected, err error) error {
@@ -192,8 +158,8 @@ func without(expected, err error) error {
 // readsOnly makes all calls. Those that read have to work, and the others to fail as it is told.
 func readsOnly(t *testing.T, s *sqlite.Store, fails func(name string, err error)) {
 	t.Helper()
-	for name, call := range calls {
-		if err := call(t.Context(), s); slices.Contains(reading, name) {
+	for name, call := range callsOf(t.Context(), s) {
+		if err := call(); slices.Contains(reading, name) {
 			require.NoError(t, err, name)
 		} else if !strings.HasSuffix(name, "nothing") {
 			fails(name, err)
@@ -215,10 +181,11 @@ func TestClosedStore(t *testing.T) {
 	t.Parallel()
 	t.Run("refuses every call", func(t *testing.T) {
 		s := openWith(t, newFile(t), withOutbox)
-		require.NoError(t, calls["Stalled"](t.Context(), s), "it keeps a prepared statement")
+		calls := callsOf(t.Context(), s)
+		require.NoError(t, calls["Stalled"](), "it keeps a prepared statement")
 		require.NoError(t, s.Close())
 		for name, call := range calls {
-			require.ErrorIs(t, call(t.Context(), s), sqlite.ErrClosed, name)
+			require.ErrorIs(t, call(), sqlite.ErrClosed, name)
 		}
 		require.NoError(t, s.Close())
 	})
@@ -236,8 +203,7 @@ func TestLockedCalls(t *testing.T) {
 	judging := []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"}
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
-		s, holder := openWith(t, file, withOutbox), openPlain(t, file)
-		holder.SetMaxOpenConns(1)
+		s, holder := openWith(t, file, withOutbox), openOne(t, file)
 		mustExec(t, holder, "BEGIN IMMEDIATE")
 		began := time.Now()
 		readsOnly(t, s, func(name string, err error) {
@@ -254,8 +220,7 @@ func TestLockedCalls(t *testing.T) {
 // If the database becomes read-only, the error of a write says what to do.
 func TestReadOnlyCalls(t *testing.T) {
 	t.Parallel()
-	db := openPlain(t, newFile(t))
-	db.SetMaxOpenConns(1)
+	db := openOne(t, newFile(t))
 	s := newStoreWith(t, db, withOutbox)
 	mustExec(t, db, "PRAGMA query_only = 1")
 	readsOnly(t, s, func(name string, err error) { require.ErrorContains(t, err, "nothing can be stored in it", name) })
@@ -264,8 +229,7 @@ func TestReadOnlyCalls(t *testing.T) {
 // A cancel whose events cannot be stored does not change the row.
 func TestFailedCancel(t *testing.T) {
 	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
+	s, db := openHosted(t)
 	run := attach(t, s, "run-1", "", 0)
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
 	outcome, err := s.Cancel(t.Context(), run, session.CancelRequest{
@@ -279,13 +243,12 @@ func TestFailedCancel(t *testing.T) {
 func TestInvalidArguments(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	_, none := s.Stalled(t.Context(), session.Query{})
-	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
-	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
-	_, live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
 	for want, err := range map[string]error{
-		"ask for at least 1": none, "nowhere": nowhere, "weather": weather,
-		"is not how an attempt ends": live,
+		"the *sql.DB is nil":         second(sqlite.New(t.Context(), nil)),
+		"ask for at least 1":         second(s.Stalled(t.Context(), session.Query{})),
+		"nowhere":                    second(s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})),
+		"weather":                    second(s.History(t.Context(), session.HistoryQuery{By: "weather"})),
+		"is not how an attempt ends": second(s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})),
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -294,8 +257,7 @@ func TestInvalidArguments(t *testing.T) {
 // A history counts the cancels of other writers.
 func TestForeignHistory(t *testing.T) {
 	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
+	s, db := openHosted(t)
 	for id, values := range map[string]string{
 		"zone":   `'{"reason":"a"}', '2026-03-04T01:00:00+02:00'`,
 		"digits": `'{"reason":"a"}', '2026-03-03 23:00:00'`,

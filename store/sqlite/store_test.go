@@ -58,8 +58,7 @@ var setups = map[string]struct {
 	}},
 	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
-		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
-		db.SetMaxOpenConns(1)
+		db := openOne(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		return putter{Store: newStoreWith(t, db, withOutbox), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
@@ -167,11 +166,6 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	calls.Wait()
 }
 
-func TestNilDatabase(t *testing.T) {
-	t.Parallel()
-	require.ErrorContains(t, second(sqlite.New(t.Context(), nil)), "nil")
-}
-
 // newFile names a file that does not exist yet.
 func newFile(tb testing.TB) string {
 	tb.Helper()
@@ -192,9 +186,7 @@ func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
 	tb.Helper()
 	s, err := cfg.Open(tb.Context(), file)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		assert.NoError(tb, s.Close())
-	})
+	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
 	return s
 }
 

@@ -173,8 +173,7 @@ func TestPauseUnderLock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				file := newFile(t)
 				s := openAt(t, file)
-				holder := openPlain(t, file)
-				holder.SetMaxOpenConns(1)
+				holder := openOne(t, file)
 				begun := time.Now()
 				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: begun}, watchdog.Config{
 					Store: s, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{WallClock: 10 * time.Second},

@@ -45,6 +45,7 @@ type Server struct {
 	arguments        []string
 	environment      []string
 	running          *process
+	copied           *template // nil for a standby, and when it is closed
 	databases        atomic.Int64
 }
 
@@ -89,48 +90,34 @@ func New(ctx context.Context, options Options) (_ *Server, err error) {
 	if s.as, err = unprivileged(); err != nil {
 		return nil, err
 	}
-	// The path of a socket may have about a hundred bytes; tb.TempDir is too long.
-	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
-		return nil, err
-	}
-	s.arguments, s.environment = s.settings(options), options.Environment
-	err = s.create(ctx, filepath.Join(s.programs, "initdb"),
-		"-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale")
-	if err == nil {
-		err = s.Restart()
-	}
-	if err != nil {
+	if err := s.start(options, func() error { return s.createCluster(ctx) }); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Server) settings(options Options) []string {
+// start makes a folder with a cluster, and starts the server in it.
+func (s *Server) start(options Options, create func() error) (err error) {
+	// The path of a socket may have about a hundred bytes; tb.TempDir is too long.
+	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
+		return err
+	}
+	s.environment = options.Environment
+	s.arguments = []string{"-D", s.data(), "-k", s.folder, "-h", "", "-p", port}
 	fsync := "fsync=off"
 	if options.Fsync {
 		fsync = "fsync=on"
 	}
-	arguments := []string{"-D", s.data(), "-k", s.folder, "-h", "", "-p", port}
 	for _, setting := range append([]string{fsync, "log_line_prefix="}, options.Settings...) {
-		arguments = append(arguments, "-c", setting)
+		s.arguments = append(s.arguments, "-c", setting)
 	}
-	return arguments
-}
-
-func (s *Server) data() string { return filepath.Join(s.folder, "data") }
-
-// create has a program create the cluster.
-func (s *Server) create(ctx context.Context, program string, arguments ...string) error {
-	if err := s.as.own(s.folder); err != nil {
+	if err := create(); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, append([]string{"-D", s.data(), "--no-sync"}, arguments...)...)
-	cmd.Dir, cmd.SysProcAttr = s.folder, s.as.attributes()
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, output)
-	}
-	return nil
+	return s.Restart()
 }
+
+func (s *Server) data() string { return clusterIn(s.folder) }
 
 // DSN returns the connection string of a database, for the superuser.
 func (s *Server) DSN(database string) string { return dsn(s.folder, port, database) }
@@ -216,7 +203,7 @@ func (s *Server) end(signal os.Signal) {
 // Close stops the server and deletes its cluster. Closing again does nothing.
 func (s *Server) Close() error {
 	s.Stop(true)
-	if err := os.RemoveAll(s.folder); err != nil {
+	if err := errors.Join(os.RemoveAll(s.folder), s.leaveTemplate()); err != nil {
 		return fmt.Errorf("delete the cluster: %w", err)
 	}
 	return nil

@@ -3,6 +3,8 @@ package pgtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -16,7 +18,13 @@ import (
 
 func TestMain(m *testing.M) {
 	ramdisk.Use()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if n := pgtest.Templates(); n > 0 {
+			fmt.Fprintln(os.Stderr, n, "templates are left, though all servers are closed")
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }
 
 // queryOne returns the value of a query with one row and one column.

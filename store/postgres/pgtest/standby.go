@@ -47,16 +47,9 @@ func NewStandby(ctx context.Context, primary *Server, options StandbyOptions) (_
 	if err != nil {
 		return nil, err
 	}
-	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
-		return nil, err
-	}
-	s.name = filepath.Base(s.folder)
 	// It would wait for 5 s before it asks again for a primary that is away.
 	options.Settings = append([]string{"wal_retrieve_retry_interval=100ms"}, options.Settings...)
-	s.arguments, s.environment = s.settings(options.Options), options.Environment
-	if err = s.copyPrimary(ctx, copier); err == nil {
-		err = s.Restart()
-	}
+	err = s.start(options.Options, func() error { return s.copyPrimary(ctx, copier) })
 	if err == nil && options.Synchronous {
 		err = primary.alter(ctx, "synchronous_standby_names", `"`+s.name+`"`)
 	}
@@ -86,7 +79,10 @@ func (s *Server) copier() (program string, err error) {
 
 // copyPrimary makes the cluster from the primary's, as one that follows it.
 func (s *Standby) copyPrimary(ctx context.Context, copier string) error {
-	if err := s.create(ctx, copier, "-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast"); err != nil {
+	s.name = filepath.Base(s.folder)
+	err := s.create(ctx, s.folder, copier, "-D", s.data(), "--no-sync",
+		"-d", s.toPrimary(), "--write-recovery-conf", "--checkpoint=fast")
+	if err != nil {
 		return err
 	}
 	// A copy of a primary that has a synchronous standby would wait for that one once it is promoted.

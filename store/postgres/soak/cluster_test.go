@@ -129,17 +129,24 @@ func (c *cluster) dsn() string {
 	return c.primary.DSN(c.database)
 }
 
-// exec executes a statement on the primary.
-func (c *cluster) exec(statement string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// connected makes a call with a connection of its own.
+func connected(ctx context.Context, dsn string, call func(ctx context.Context, conn *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.dsn())
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, statement)
-	return err
+	defer conn.Close(context.WithoutCancel(ctx))
+	return call(ctx, conn)
+}
+
+// exec executes a statement on the primary.
+func (c *cluster) exec(statement string) error {
+	return connected(context.Background(), c.dsn(), func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statement)
+		return err
+	})
 }
 
 // restart stops the primary, and starts it again after a while.
@@ -252,15 +259,11 @@ func (c *clocks) step(by time.Duration) error {
 // checkClock returns an error if the primary's clock is not where the steps have set it.
 func (c *cluster) checkClock() error {
 	const near = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, c.dsn())
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
 	var shown time.Time
-	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&shown); err != nil {
+	err := connected(context.Background(), c.dsn(), func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&shown)
+	})
+	if err != nil {
 		return err
 	}
 	if ahead := time.Until(shown); (ahead - c.clocks.ahead).Abs() > near {

@@ -338,26 +338,21 @@ func readDatabase(dsn string) (found stored, err error) {
 }
 
 func readOnce(ctx context.Context, dsn string) (found stored, err error) {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return found, err
-	}
-	defer conn.Close(ctx)
-	if found.rows, err = readRows(ctx, conn); err != nil {
-		return found, err
-	}
-	return found, found.readEvents(ctx, conn)
+	err = connected(ctx, dsn, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if found.rows, err = readRows(ctx, conn); err != nil {
+			return err
+		}
+		return found.readEvents(ctx, conn)
+	})
+	return found, err
 }
 
 func readRows(ctx context.Context, conn *pgx.Conn) (map[string]row, error) {
 	all := map[string]row{}
-	found, err := conn.Query(ctx, "SELECT run_id, status, reason, started_at FROM watchdog_sessions")
-	if err != nil {
-		return nil, err
-	}
+	found, _ := conn.Query(ctx, "SELECT run_id, status, reason, started_at FROM watchdog_sessions") // found has the error
 	var run string
 	var r row
-	_, err = pgx.ForEachRow(found, []any{&run, &r.status, &r.reason, &r.started}, func() error {
+	_, err := pgx.ForEachRow(found, []any{&run, &r.status, &r.reason, &r.started}, func() error {
 		all[run] = r
 		return nil
 	})
@@ -366,14 +361,11 @@ func readRows(ctx context.Context, conn *pgx.Conn) (map[string]row, error) {
 
 func (f *stored) readEvents(ctx context.Context, conn *pgx.Conn) error {
 	f.ends, f.resumed = map[window][]end{}, map[window]bool{}
-	found, err := conn.Query(ctx,
+	found, _ := conn.Query(ctx, // found has the error
 		"SELECT aggregate_id, event_type, payload::text FROM events WHERE event_type IN ($1, $2, $3)",
 		watchdog.EventCancel, watchdog.EventComplete, watchdog.EventResume)
-	if err != nil {
-		return err
-	}
 	var run, kind, payload string
-	_, err = pgx.ForEachRow(found, []any{&run, &kind, &payload}, func() error {
+	_, err := pgx.ForEachRow(found, []any{&run, &kind, &payload}, func() error {
 		var p struct {
 			Reason, Author string
 			Start          time.Time `json:"session_started_at"`
@@ -394,25 +386,20 @@ func (f *stored) readEvents(ctx context.Context, conn *pgx.Conn) error {
 
 // dumpTables returns the rows of all tables of sessions, and the events, for a person to read.
 func dumpTables(dsn string) (map[string][]json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(ctx)
-	tables, err := ownTables(ctx, conn)
 	all := map[string][]json.RawMessage{}
-	for _, table := range append(tables, "events") {
-		rows, err := conn.Query(ctx, "SELECT row_to_json(one) FROM "+table+" AS one")
+	return all, connected(context.Background(), dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		tables, err := ownTables(ctx, conn)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if all[table], err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage]); err != nil {
-			return nil, err
+		for _, table := range append(tables, "events") {
+			rows, _ := conn.Query(ctx, "SELECT row_to_json(one) FROM "+table+" AS one") // rows have the error
+			if all[table], err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage]); err != nil {
+				return err
+			}
 		}
-	}
-	return all, err
+		return nil
+	})
 }
 
 // codeOf returns the code of a reason in an event.
