@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -222,23 +221,6 @@ func TestLongRun(t *testing.T) {
 			require.Equal(t, 2, b.events, "the cancel and its correction")
 		})
 	}
-}
-
-// TestStable has a notice tried again: what identifies it stays, what dates the try does not.
-func TestStable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, r := newBox(), &receiver{}
-		b.stop(t, "r")
-		r.answersWith(http.StatusBadGateway)
-		end := run(t, newSender(t, b, r))
-		time.Sleep(time.Hour)
-		end()
-		first, last := r.all()[0], r.all()[len(r.all())-1]
-		assert.Equal(t, first.body, last.body)
-		assert.Equal(t, first.id, last.id)
-		assert.NotEqual(t, first.header.Get("Webhook-Timestamp"), last.header.Get("Webhook-Timestamp"))
-		assert.NotEqual(t, first.header.Get("Webhook-Signature"), last.header.Get("Webhook-Signature"))
-	})
 }
 
 func TestAlert(t *testing.T) {
