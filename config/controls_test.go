@@ -108,7 +108,7 @@ func TestControlsFile(t *testing.T) {
 		Unknown: watchdog.ClassActivity,
 	}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
-	golden(t, "limits_every.golden", set(c))
+	compare(t, "limits_every.golden", set(c))
 	requireUsable(t, c)
 }
 
@@ -365,7 +365,7 @@ runtime_controls:
 func TestOtherNames(t *testing.T) {
 	c := parse(t, origin, nil)
 	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
-	golden(t, "limits_origin.golden", set(c))
+	compare(t, "limits_origin.golden", set(c))
 
 	loader := config.Loader{Prefix: "OUROBOROS_", Environment: []string{
 		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
@@ -374,7 +374,7 @@ func TestOtherNames(t *testing.T) {
 	c, err := loader.Parse(file, []byte(origin))
 	require.NoError(t, err)
 	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
-	golden(t, "limits_origin_variables.golden", set(c))
+	compare(t, "limits_origin_variables.golden", set(c))
 
 	_, err = config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
 	require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")

@@ -41,7 +41,7 @@ func TestString(t *testing.T) {
 			fmt.Fprintf(&all, "%s:\n%s", test.sentence, set(c))
 		})
 	}
-	golden(t, "limits_set.golden", all.String())
+	compare(t, "limits_set.golden", all.String())
 }
 
 // TestZeroConfig expects the defaults of a Config that nobody read.
@@ -50,7 +50,7 @@ func TestZeroConfig(t *testing.T) {
 	loaded := parse(t, "", nil)
 	require.Equal(t, loaded.Limits(), c.Limits())
 	require.Equal(t, loaded.String(), c.String())
-	golden(t, "limits_default.golden", c.String())
+	compare(t, "limits_default.golden", c.String())
 }
 
 // document returns pages of the documentation, one after the other.
@@ -92,7 +92,7 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", key, s.Value, s.Allowed, s.Help)
 		}
 	}
-	golden(t, "../../docs/configuration-reference.md", page.String())
+	compare(t, "../../docs/configuration-reference.md", page.String())
 }
 
 func TestDocumentedExamples(t *testing.T) {

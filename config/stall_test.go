@@ -63,7 +63,7 @@ func everySentinel() stall.Config {
 func TestStallFile(t *testing.T) {
 	c := parse(t, everyStall, nil)
 	require.Equal(t, everySentinel(), c.Stall)
-	golden(t, "stall_every.golden", sentinel(c))
+	compare(t, "stall_every.golden", sentinel(c))
 }
 
 // graces are the default steps with these times.
@@ -201,11 +201,11 @@ func TestVariableDisablesStall(t *testing.T) {
 		grace := graces(time.Second, 0)
 		alsoEnd := &stall.AlsoEnd{Command: []string{"x"}}
 		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace, AlsoEnd: alsoEnd}, c.Stall)
-		golden(t, "disabled_stall.golden", sentinel(c))
+		compare(t, "disabled_stall.golden", sentinel(c))
 	})
 	t.Run("a probe is another signal", func(t *testing.T) {
 		c := parse(t, everyStall, variables{noOutputVariable: "0"})
-		golden(t, "disabled_stall_probe.golden", sentinel(c))
+		compare(t, "disabled_stall_probe.golden", sentinel(c))
 	})
 	t.Run("ignored probe errors disable their threshold", func(t *testing.T) {
 		const variable = "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR"
@@ -303,9 +303,9 @@ func TestWorkflow(t *testing.T) {
 	for _, name := range c.Steps() {
 		all.WriteString(c.Step(name).String() + "\n")
 	}
-	golden(t, "workflow_steps.golden", all.String())
+	compare(t, "workflow_steps.golden", all.String())
 	_, set, _ := strings.Cut(c.String(), "sweep.keeper.host")
-	golden(t, "workflow_set.golden", set)
+	compare(t, "workflow_set.golden", set)
 }
 
 // TestStepMerge reads what a step adds to the defaults, field by field.

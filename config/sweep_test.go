@@ -67,7 +67,7 @@ func TestSweepFile(t *testing.T) {
 	c := parse(t, everySweep, nil)
 	require.Equal(t, everySweeper(), c.Sweep)
 	require.Equal(t, everyKeeper(), c.Keeper)
-	golden(t, "sweep_every.golden", sweeper(c))
+	compare(t, "sweep_every.golden", sweeper(c))
 }
 
 // TestSweepVariables sets every sweep setting by its variable, lengths in milliseconds.
@@ -84,7 +84,7 @@ func TestSweepVariables(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, everySweeper(), c.Sweep)
 	require.Equal(t, everyKeeper(), c.Keeper)
-	golden(t, "sweep_variables.golden", sweeper(c))
+	compare(t, "sweep_variables.golden", sweeper(c))
 }
 
 // TestPartialSweep expects the defaults of all sweep settings that a file leaves out.

@@ -50,11 +50,11 @@ func TestDeliver(t *testing.T) {
 	bubble(t, "completions and layers are told on request only, and removed without it", func(t *testing.T) {
 		for _, wanted := range []bool{false, true} {
 			b, r := newBox(), &receiver{}
-			done := golden(t, "complete")
+			done := stored(t, "complete")
 			done.ID, done.AggregateID = "e0b1c2d3-2565-5c3e-b33b-1add2a8e1405", "s-2"
 			complete := b.put(t, done)
-			layer := b.put(t, golden(t, "cancel_layer"))
-			stop := b.put(t, golden(t, "cancel"))
+			layer := b.put(t, stored(t, "cancel_layer"))
+			stop := b.put(t, stored(t, "cancel"))
 			d, err := newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = wanted, wanted }).Deliver(t.Context())
 			require.NoError(t, err)
 			if wanted {

@@ -162,7 +162,7 @@ func TestKilled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, r := newBox(), &receiver{}
 				ids := b.stops(t, 5)
-				layer := b.put(t, golden(t, "cancel_layer"))
+				layer := b.put(t, stored(t, "cancel_layer"))
 				refused := map[string]bool{}
 				r.answers(func(_ *http.Request, id string) (*http.Response, error) {
 					r.mu.Lock()
@@ -215,7 +215,7 @@ func TestWrongClock(t *testing.T) {
 			bubble(t, name+" and set right "+when, func(t *testing.T) {
 				b, r, log := newBox(), &receiver{}, &journal{}
 				b.ahead.Store(int64(wrong))
-				id := b.put(t, golden(t, "cancel"))
+				id := b.put(t, stored(t, "cancel"))
 				if corrected == 0 {
 					b.ahead.Store(0)
 				}
@@ -240,7 +240,7 @@ func TestWrongClock(t *testing.T) {
 	bubble(t, "and it is told a minute after its receiver is back", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		b.ahead.Store(int64(year))
-		id := b.put(t, golden(t, "cancel"))
+		id := b.put(t, stored(t, "cancel"))
 		r.answersWith(500)
 		sender := newSender(t, b, r)
 		_, err := sender.Deliver(t.Context())
