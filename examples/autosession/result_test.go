@@ -98,9 +98,7 @@ func TestUsage(t *testing.T) {
 		"does nothing else; leave out -json":      {"-events", "-json"},
 		"does nothing else; leave out -budget":    {"-events", "-budget", "5s"},
 	} {
-		t.Run("refused: "+want, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		parallel(t, "refused: "+want, func(t *testing.T, f *fixture) {
 			refused := f.run(flags...).must(t, 2)
 			require.Contains(t, refused.stderr, want)
 			require.Contains(t, refused.stderr, "autosession -h")
@@ -114,9 +112,7 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, help.stdout, "-budget DURATION")
 		require.Empty(t, help.stderr)
 	})
-	t.Run("the default state directory is printed", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "the default state directory is printed", func(t *testing.T, f *fixture) {
 		temporary := t.TempDir()
 		cmd := f.command()
 		cmd.Args = cmd.Args[:1]
