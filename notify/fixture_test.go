@@ -202,6 +202,14 @@ func (r *receiver) answers(answer func(request *http.Request, id string) (*http.
 	r.answer = answer
 }
 
+// answersAfter has each request taken after a while.
+func (r *receiver) answersAfter(d time.Duration) {
+	r.answers(func(*http.Request, string) (*http.Response, error) {
+		time.Sleep(d)
+		return nil, nil
+	})
+}
+
 // answersWith has each request answered so; 0 is a delivery.
 func (r *receiver) answersWith(status int, header ...string) {
 	r.answers(func(*http.Request, string) (*http.Response, error) {
@@ -249,14 +257,6 @@ func respond(status int, header ...string) *http.Response {
 		response.Header.Set(header[i], header[i+1])
 	}
 	return response
-}
-
-// after takes what is sent, after a while.
-func after(d time.Duration) func(*http.Request, string) (*http.Response, error) {
-	return func(*http.Request, string) (*http.Response, error) {
-		time.Sleep(d)
-		return nil, nil
-	}
 }
 
 // hang waits until the request is given up.

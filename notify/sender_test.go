@@ -27,7 +27,7 @@ func TestDeliver(t *testing.T) {
 	bubble(t, "each stop is told once, with the same ID and a signature", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 20)
-		r.answers(after(time.Second))
+		r.answersAfter(time.Second)
 		d, err := newSender(t, b, r).Deliver(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, notify.Delivery{Delivered: 20}, d)
@@ -248,7 +248,7 @@ func TestSlow(t *testing.T) {
 	bubble(t, "a send that is under way ends before Run does", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 30)
-		r.answers(after(5 * time.Second))
+		r.answersAfter(5 * time.Second)
 		end := run(t, newSender(t, b, r))
 		time.Sleep(time.Second)
 		asked := time.Now()
@@ -260,7 +260,7 @@ func TestSlow(t *testing.T) {
 	bubble(t, "a transport that does not heed its context is left behind", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
-		r.answers(after(time.Hour))
+		r.answersAfter(time.Hour)
 		began := time.Now()
 		_, err := newSender(t, b, r).Deliver(t.Context())
 		require.ErrorContains(t, err, "did not answer within 10s")

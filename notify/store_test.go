@@ -149,7 +149,10 @@ func (m *mortal) call(_ context.Context, _ string, do func() error) (err error) 
 }
 
 func (m *mortal) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	err = m.call(request.Context(), "send", func() (err error) { response, err = m.to.RoundTrip(request); return err })
+	err = m.call(request.Context(), "send", func() (err error) {
+		response, err = m.to.RoundTrip(request) //nolint:bodyclose // the sender closes it
+		return err
+	})
 	return response, err
 }
 

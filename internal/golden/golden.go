@@ -14,19 +14,19 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 // Compare fails the test if a text is not that of the file, and says from which line on. With -update it writes the
 // file.
-func Compare(t testing.TB, file, text string) {
-	t.Helper()
+func Compare(tb testing.TB, file, text string) {
+	tb.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if text == string(want) {
 		return
@@ -36,6 +36,6 @@ func Compare(t testing.TB, file, text string) {
 	for line < min(len(wanted), len(got)) && wanted[line] == got[line] {
 		line++
 	}
-	t.Fatalf("%s differs from line %d on; go test -update writes it\n--- the file has\n%s\n--- the test got\n%s",
+	tb.Fatalf("%s differs from line %d on; go test -update writes it\n--- the file has\n%s\n--- the test got\n%s",
 		file, line+1, strings.Join(wanted[line:], ""), strings.Join(got[line:], ""))
 }
