@@ -31,14 +31,7 @@ func TestAcceptedFiles(t *testing.T) {
 			"agents: {model: x, model: y}\nretries: \"3\"\n" + wallClock + "60\n", wall(time.Minute),
 		},
 		"a file of only the host's blocks is absent": {"agents:\n- a\n- b\n", none},
-		"a whole number is seconds":                  {wallClock + "14400\n", wall(4 * time.Hour)},
-		"a decimal number is seconds":                {wallClock + "0.5\n", wall(time.Second / 2)},
-		"a number is exact to the nanosecond":        {wallClock + "1.000000001\n", wall(time.Second + 1)},
-		"the longest duration is a number of seconds": {
-			wallClock + "9223372036.854775806\n", wall(watchdog.NoLimit - 1),
-		},
 		"zero is no limit":                           {wallClock + "0\n", wall(watchdog.NoLimit)},
-		"zero with decimals is no limit":             {wallClock + "0.000\n", wall(watchdog.NoLimit)},
 		"an anchor for the host's use is left alone": {wallClock + "&limit 60\nagents: *limit\n", wall(time.Minute)},
 		"JSON is YAML": {
 			`{"runtime_controls": {"session_wall_clock_seconds": 60}}`, wall(time.Minute),
@@ -91,40 +84,6 @@ func TestAcceptedFiles(t *testing.T) {
 }
 
 func wall(limit time.Duration) watchdog.Budget { return watchdog.Budget{WallClock: limit} }
-
-func TestAcceptedVariables(t *testing.T) {
-	const file = "runtime_controls:\n  session_wall_clock_seconds: 3600\n  warn_at: [0.5]\n  reserve_seconds: 60\n"
-	from := watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}, Reserve: time.Minute}
-	for sentence, test := range map[string]struct {
-		variable, value string
-		want            func(*watchdog.Budget)
-	}{
-		"a variable that is not set leaves the file's limit": {"WATCHDOG_OTHER", "5s", func(*watchdog.Budget) {}},
-		"a whole number of seconds overrides the file": {
-			"WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "120", func(b *watchdog.Budget) { b.WallClock = 2 * time.Minute },
-		},
-		"a decimal number of seconds overrides the file": {
-			"WATCHDOG_RESERVE_SECONDS", "0.25", func(b *watchdog.Budget) { b.Reserve = time.Second / 4 },
-		},
-		"fractions are divided by commas": {
-			"WATCHDOG_WARN_AT", "0.25,0.75", func(b *watchdog.Budget) { b.WarnAt = []float64{0.25, 0.75} },
-		},
-		"zero is no warnings": {
-			"WATCHDOG_WARN_AT", "0", func(b *watchdog.Budget) { b.WarnAt = []float64{} },
-		},
-		"zero switches off a limit and what the file tunes": {
-			"WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "0",
-			func(b *watchdog.Budget) { *b = watchdog.Budget{WallClock: watchdog.NoLimit, WarnAt: []float64{}} },
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			c := parse(t, file, map[string]string{test.variable: test.value})
-			want := from
-			test.want(&want)
-			require.Equal(t, want, c.Budget)
-		})
-	}
-}
 
 // accepted are texts without an error, each with the blocks that only the host reads.
 var accepted = []row{

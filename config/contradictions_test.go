@@ -149,7 +149,7 @@ func TestContradictionsTogether(t *testing.T) {
 		"  reserve_seconds: 60",
 	}, "\n")
 	_, err := config.Parse(file, []byte(text), environment(variables{"WATCHDOG_FROM_FIRST_SIGN": "true"}))
-	golden(t, "rejected_contradictions_together.golden", err.Error()+"\n")
+	compare(t, "rejected_contradictions_together.golden", err.Error()+"\n")
 	var lines []int
 	for _, fault := range faults(t, err) {
 		lines = append(lines, fault.Line)
@@ -210,7 +210,7 @@ func TestVariableDisablesFile(t *testing.T) {
 			fmt.Fprintf(&all, "%s:\n\t%s\n", test.sentence, strings.Join(changed, "\n\t"))
 		})
 	}
-	golden(t, "disabled.golden", all.String())
+	compare(t, "disabled.golden", all.String())
 }
 
 // TestUnreachable checks the rule that says which of two limits a run can exceed, with a watchdog under both: the limit

@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -11,9 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -21,16 +18,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // would change many.
 var longList = regexp.MustCompile(`(the keys|the variables) ([^ \n]+,)( [^ \n]+,){5,} [^ \n]+`)
 
-// golden compares a text with a golden file.
-func golden(t *testing.T, name, got string) {
+// compare compares a text with a golden file.
+func compare(t *testing.T, name, got string) {
 	t.Helper()
-	path, got := filepath.Join("testdata", name), longList.ReplaceAllString(got, "$1 $2 …")
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
+	golden.Compare(t, filepath.Join("testdata", name), longList.ReplaceAllString(got, "$1 $2 …"))
 }
 
 // set is what a host prints of a config, but its defaults.

@@ -42,7 +42,7 @@ func TestRejected(t *testing.T) {
 				require.Nil(t, c, test[0])
 				fmt.Fprintf(&texts, "%s:\n\t%v\n", test[0], only(t, err))
 			}
-			golden(t, of.golden+".golden", texts.String())
+			compare(t, of.golden+".golden", texts.String())
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestErrorsTogether(t *testing.T) {
 		"WATCHDOG_RESERVE_SECONDS": "1m",
 		"WATCHDOG_WARN_AT":         "none",
 	}))
-	golden(t, "rejected_together.golden", err.Error()+"\n")
+	compare(t, "rejected_together.golden", err.Error()+"\n")
 
 	var lines []int
 	for _, fault := range faults(t, err) {

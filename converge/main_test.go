@@ -1,9 +1,6 @@
 package converge_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,21 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// golden compares a text with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 func newTracker(t *testing.T, config converge.Config) *converge.Tracker {
 	t.Helper()

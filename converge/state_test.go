@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/internal/golden"
 )
 
 func TestState(t *testing.T) {
@@ -17,7 +18,7 @@ func TestState(t *testing.T) {
 		observe(t, tracker, both, a, both, a)
 		data, err := json.MarshalIndent(tracker.State(), "", "  ")
 		require.NoError(t, err)
-		golden(t, "state", string(data)+"\n")
+		golden.Compare(t, "testdata/state.golden", string(data)+"\n")
 	})
 	t.Run("a state shares no memory with its tracker", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{})

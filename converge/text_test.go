@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/internal/golden"
 )
 
 func TestText(t *testing.T) {
@@ -34,7 +35,7 @@ func TestText(t *testing.T) {
 		"no_instructions": {config: converge.Config{Stages: []converge.Stage{{Name: "alone"}}}, sets: [][]string{b, b}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "text_"+name, observe(t, newTracker(t, test.config), test.sets...).Text())
+			golden.Compare(t, "testdata/text_"+name+".golden", observe(t, newTracker(t, test.config), test.sets...).Text())
 		})
 	}
 	t.Run("after an iteration that ended well the text is empty", func(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 // sameInput reports whether a detector takes two inputs for the same.
 func sameInput(tb testing.TB, a, b []byte) bool {
 	tb.Helper()
-	return same(tb, loop.Config{}, loop.Step{Input: a}, loop.Step{Input: b})
+	return same(tb, loop.Config{}, loop.Step{Tool: "x", Input: a}, loop.Step{Tool: "x", Input: b})
 }
 
 func sameOutcome(tb testing.TB, a, b []byte) bool {
 	tb.Helper()
-	return same(tb, loop.Config{}, loop.Step{Outcome: a}, loop.Step{Outcome: b})
+	return same(tb, loop.Config{}, loop.Step{Tool: "x", Outcome: a}, loop.Step{Tool: "x", Outcome: b})
 }
 
 func same(tb testing.TB, config loop.Config, a, b loop.Step) bool {

@@ -102,6 +102,7 @@ func TestLookAtState(t *testing.T) {
 		"git status":                 bash("git status", "On branch main\nnothing to commit"),
 		"git status in a folder":     bash("cd /src && git status --short", " M a.go"),
 		"a list of tasks":            {Tool: "TodoRead", Outcome: []byte(`[{"content":"write it","status":"open"}]`)},
+		"one without an error":       {Tool: "TodoRead", Outcome: []byte(`{"error":"","todo":"write it"}`)},
 		"a declared list of tasks":   {Tool: "list_tasks", Class: loop.Look, Outcome: []byte(`["write it"]`)},
 		"a customer":                 {Tool: "get_customer_by_phone", Input: []byte(`{"phone":"1"}`), Outcome: []byte(`{"id":"c1","name":"Ada"}`)},
 		"a customer, looked up once": {Tool: "lookup_customer_details", Input: []byte(`"c1"`), Outcome: []byte(`{"id":"c1","plan":"x"}`)},

@@ -42,7 +42,7 @@ func (t *tail) judge(tool string, ends bool) (most finding) {
 		}
 		n := int(length / size) //nolint:gosec // a tail is not that long
 		f := finding{Verdict{Rule: Tail, Tool: tool, Period: period, Rounds: n, Since: n * period}, t.pattern(period)}
-		most = worst(most, f.judged(true, t.told > 0 && length >= since+needed, ends && since >= after*size))
+		most = worst(most, f.judged(true, length >= since+needed, ends && since >= after*size))
 	}
 	return most
 }
@@ -127,7 +127,7 @@ func (h *history) judgeRedo(call *call) finding {
 		n++
 	}
 	since := h.turn - h.delivered
-	asked := h.delivered > 0 && uint64(n) >= since+redoLimit //nolint:gosec // it is positive
+	asked := uint64(n) >= since+redoLimit //nolint:gosec // it is positive
 	f := finding{Verdict{Rule: Redo, Tool: call.name, Rounds: n, Since: n}, call.input}
 	return f.judged(n >= redoLimit, asked, since >= redoLimit)
 }

@@ -2,7 +2,6 @@ package loop_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,23 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-var update = flag.Bool("update", false, "write the tables of testdata instead of comparing with them")
-
 var sets = []string{"loops", "productive", "heldout-loops", "heldout-work", "agents-loops", "agents-work"}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "go test ./loop -run %s -update", t.Name())
-}
 
 // before is what the rules asked/ended in each set, with and without classes, when they were last changed at large.
 var before = map[bool]map[loop.Rule]string{
@@ -94,7 +81,7 @@ func TestByRule(t *testing.T) {
 		}
 	}
 	fmt.Fprintf(&text, "\nNot found with classes: %s.\n", strings.Join(missed(t), ", "))
-	golden(t, file, above+heading+"\nAsked/ended, before the rules last changed at large → now.\n"+text.String())
+	golden.Compare(t, file, above+heading+"\nAsked/ended, before the rules last changed at large → now.\n"+text.String())
 }
 
 // missed returns the names of the held-out loops that are not found with classes.

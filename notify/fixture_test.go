@@ -37,10 +37,10 @@ var errDown = errors.New("database is down")
 type box struct {
 	session.Memory
 
-	ahead atomic.Int64 // by how much its clock is wrong
-	mu    sync.Mutex
-	hook  func(ctx context.Context, call string) error // before each call
-	calls int                                          // of ClaimNotices
+	ahead  atomic.Int64 // by how much its clock is wrong
+	mu     sync.Mutex
+	around func(ctx context.Context, call string, do func() error) error // each call
+	calls  int                                                           // of ClaimNotices
 }
 
 func newBox() *box {
@@ -49,59 +49,61 @@ func newBox() *box {
 	return b
 }
 
-func (b *box) called(ctx context.Context, call string) error {
+// call makes a call of the database.
+func (b *box) call(ctx context.Context, name string, do func() error) error {
 	b.mu.Lock()
-	on := b.hook
+	around := b.around
 	b.mu.Unlock()
-	if on == nil {
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case around == nil:
+		return do()
 	}
-	return errors.Join(ctx.Err(), on(ctx, call))
+	return around(ctx, name, do)
 }
 
-// onCall sets the hook of every call; nil removes it.
+// onCall has a func called before every call, which fails if it does; nil removes it.
 func (b *box) onCall(on func(ctx context.Context, call string) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.hook = on
+	if b.around = nil; on == nil {
+		return
+	}
+	b.around = func(ctx context.Context, call string, do func() error) error {
+		if err := errors.Join(on(ctx, call), ctx.Err()); err != nil {
+			return err
+		}
+		return do()
+	}
 }
 
-func (b *box) Select(ctx context.Context, by watchdog.Selection) ([]watchdog.Event, error) {
-	if err := b.called(ctx, "read"); err != nil {
-		return nil, err
-	}
-	return b.Memory.Select(ctx, by)
+func (b *box) Select(ctx context.Context, by watchdog.Selection) (events []watchdog.Event, err error) {
+	err = b.call(ctx, "read", func() (err error) { events, err = b.Memory.Select(ctx, by); return err })
+	return events, err
 }
 
 func (b *box) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	if err := b.called(ctx, "put"); err != nil {
-		return err
-	}
-	return b.Memory.PutNotices(ctx, notices...)
+	return b.call(ctx, "put", func() error { return b.Memory.PutNotices(ctx, notices...) })
 }
 
-func (b *box) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
-	if err := b.called(ctx, "claim"); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	b.calls++
-	b.mu.Unlock()
-	return b.Memory.ClaimNotices(ctx, most, lasts)
+func (b *box) ClaimNotices(ctx context.Context, most int, lasts time.Duration) (all []session.Notice, err error) {
+	err = b.call(ctx, "claim", func() (err error) {
+		b.mu.Lock()
+		b.calls++
+		b.mu.Unlock()
+		all, err = b.Memory.ClaimNotices(ctx, most, lasts)
+		return err
+	})
+	return all, err
 }
 
 func (b *box) FinishNotices(ctx context.Context, notices ...session.Notice) error {
-	if err := b.called(ctx, "finish"); err != nil {
-		return err
-	}
-	return b.Memory.FinishNotices(ctx, notices...)
+	return b.call(ctx, "finish", func() error { return b.Memory.FinishNotices(ctx, notices...) })
 }
 
 func (b *box) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
-	if err := b.called(ctx, "delay"); err != nil {
-		return err
-	}
-	return b.Memory.DelayNotice(ctx, n, pause)
+	return b.call(ctx, "delay", func() error { return b.Memory.DelayNotice(ctx, n, pause) })
 }
 
 // left is how many notices are in the outbox.
@@ -200,6 +202,14 @@ func (r *receiver) answers(answer func(request *http.Request, id string) (*http.
 	r.answer = answer
 }
 
+// answersAfter has each request taken after a while.
+func (r *receiver) answersAfter(d time.Duration) {
+	r.answers(func(*http.Request, string) (*http.Response, error) {
+		time.Sleep(d)
+		return nil, nil
+	})
+}
+
 // answersWith has each request answered so; 0 is a delivery.
 func (r *receiver) answersWith(status int, header ...string) {
 	r.answers(func(*http.Request, string) (*http.Response, error) {
@@ -214,6 +224,16 @@ func (r *receiver) all() []got {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.got)
+}
+
+// last is the last of what came with the ID.
+func (r *receiver) last(id string) (last got) {
+	for _, g := range r.all() {
+		if g.id == id {
+			last = g
+		}
+	}
+	return last
 }
 
 func (r *receiver) ids() (ids []string) {

@@ -40,26 +40,26 @@ func TestServer(t *testing.T) {
 			_, _ = w.Write([]byte(strings.Repeat("thanks", 10_000)))
 		}
 	}
-	t.Run("a server with TLS gets each stop once", func(t *testing.T) {
-		posts.Store(0)
-		server := serve(t, (*httptest.Server).StartTLS, take)
-		b := newBox()
-		b.stops(t, 30)
-		s := newSender(t, b, server.Client().Transport, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
-		d, err := s.Deliver(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, notify.Delivery{Delivered: 30}, d)
-		require.EqualValues(t, 30, posts.Load())
-	})
-	t.Run("a server on this machine, by the transport of its own", func(t *testing.T) {
-		server := serve(t, (*httptest.Server).Start, take)
-		b := newBox()
-		b.stops(t, 30)
-		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL + "/canary?q=1" })
-		d, err := s.Deliver(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, notify.Delivery{Delivered: 30}, d)
-	})
+	for name, start := range map[string]func(*httptest.Server){
+		"with TLS": (*httptest.Server).StartTLS, "on this machine, by the transport of its own": (*httptest.Server).Start,
+	} {
+		t.Run("a server "+name+" gets each stop once", func(t *testing.T) {
+			posts.Store(0)
+			server := serve(t, start, take)
+			b := newBox()
+			b.stops(t, 30)
+			s := newSender(t, b, nil, func(c *notify.Config) {
+				c.URL = server.URL + "/canary?q=1"
+				if server.TLS != nil {
+					c.Transport = server.Client().Transport
+				}
+			})
+			d, err := s.Deliver(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, notify.Delivery{Delivered: 30}, d)
+			require.EqualValues(t, 30, posts.Load())
+		})
+	}
 	for want, handler := range map[string]http.HandlerFunc{
 		"it answered 302 Found: redirects are not followed": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
@@ -94,29 +94,20 @@ func TestServer(t *testing.T) {
 			require.EqualValues(t, 1, posts.Load())
 		})
 	}
-	t.Run("a certificate of nobody that is known", func(t *testing.T) {
-		server := serve(t, (*httptest.Server).StartTLS, take)
-		_, err := newSender(t, newBox(), nil, func(c *notify.Config) { c.URL = server.URL + "/canary" }).Test(t.Context())
-		require.ErrorContains(t, err, "tls: failed to verify certificate")
-		require.NotContains(t, err.Error(), "canary")
-	})
-	t.Run("no TLS where it should be", func(t *testing.T) {
-		server := serve(t, (*httptest.Server).Start, take)
-		_, err := newSender(t, newBox(), nil, func(c *notify.Config) {
-			c.URL = strings.Replace(server.URL, "http:", "https:", 1) + "/canary"
-		}).Test(t.Context())
-		require.ErrorContains(t, err, "what is there speaks no TLS")
-	})
-	t.Run("nobody there", func(t *testing.T) {
-		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		require.NoError(t, listener.Close())
-		_, err = newSender(t, newBox(), nil, func(c *notify.Config) {
-			c.URL = "http://" + listener.Addr().String() + "/canary"
-		}).Test(t.Context())
-		require.ErrorContains(t, err, "connection refused")
-		require.NotContains(t, err.Error(), "canary")
-	})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	for want, url := range map[string]string{
+		"tls: failed to verify certificate": serve(t, (*httptest.Server).StartTLS, take).URL,
+		"what is there speaks no TLS":       strings.Replace(serve(t, (*httptest.Server).Start, take).URL, "http:", "https:", 1),
+		"connection refused":                "http://" + listener.Addr().String(),
+	} {
+		t.Run(want, func(t *testing.T) {
+			_, err := newSender(t, newBox(), nil, func(c *notify.Config) { c.URL = url + "/canary" }).Test(t.Context())
+			require.ErrorContains(t, err, want)
+			require.NotContains(t, err.Error(), "canary")
+		})
+	}
 	t.Run("no connection is left open", func(t *testing.T) {
 		var open atomic.Int64
 		server := serve(t, func(s *httptest.Server) {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/notify"
@@ -28,10 +27,8 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden is an event of testdata/events.
-func golden(t *testing.T, name string) (e watchdog.Event) {
+// stored is an event of testdata/events.
+func stored(t *testing.T, name string) (e watchdog.Event) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "events", name+".json"))
 	require.NoError(t, err)
@@ -49,7 +46,7 @@ func TestRequest(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			b := newBox()
-			b.put(t, golden(t, name))
+			b.put(t, stored(t, name))
 			compare(t, name, request(t, named{box: b}))
 		})
 	}
@@ -67,7 +64,7 @@ func TestRequest(t *testing.T) {
 	})
 	bubble(t, "an event that is there no more", func(t *testing.T) {
 		b := newBox()
-		e := golden(t, "cancel")
+		e := stored(t, "cancel")
 		require.NoError(t, b.PutNotices(t.Context(), session.Notice{
 			ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type,
 		}))
@@ -109,14 +106,7 @@ func request(t *testing.T, n named) string {
 
 func compare(t *testing.T, name, text string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), text)
+	golden.Compare(t, filepath.Join("testdata", name+".golden"), text)
 }
 
 // TestNoContent plants a canary in every text of a payload that a host can choose, but for names.
@@ -157,7 +147,7 @@ func TestNoContent(t *testing.T) {
 func TestCorrected(t *testing.T) {
 	bubble(t, "a stop that was wrong is told as one", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
-		id, other := b.put(t, golden(t, "cancel")), golden(t, "cancel")
+		id, other := b.put(t, stored(t, "cancel")), stored(t, "cancel")
 		other.ID = "c0ffee00-2565-5c3e-b33b-1add2a8e1405"
 		b.put(t, other)
 		require.NoError(t, b.Append(t.Context(), watchdog.Event{
@@ -222,23 +212,6 @@ func TestLongRun(t *testing.T) {
 			require.Equal(t, 2, b.events, "the cancel and its correction")
 		})
 	}
-}
-
-// TestStable has a notice tried again: what identifies it stays, what dates the try does not.
-func TestStable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, r := newBox(), &receiver{}
-		b.stop(t, "r")
-		r.answersWith(http.StatusBadGateway)
-		end := run(t, newSender(t, b, r))
-		time.Sleep(time.Hour)
-		end()
-		first, last := r.all()[0], r.all()[len(r.all())-1]
-		assert.Equal(t, first.body, last.body)
-		assert.Equal(t, first.id, last.id)
-		assert.NotEqual(t, first.header.Get("Webhook-Timestamp"), last.header.Get("Webhook-Timestamp"))
-		assert.NotEqual(t, first.header.Get("Webhook-Signature"), last.header.Get("Webhook-Signature"))
-	})
 }
 
 func TestAlert(t *testing.T) {

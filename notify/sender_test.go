@@ -27,10 +27,7 @@ func TestDeliver(t *testing.T) {
 	bubble(t, "each stop is told once, with the same ID and a signature", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 20)
-		r.answers(func(*http.Request, string) (*http.Response, error) {
-			time.Sleep(time.Second)
-			return nil, nil
-		})
+		r.answersAfter(time.Second)
 		d, err := newSender(t, b, r).Deliver(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, notify.Delivery{Delivered: 20}, d)
@@ -53,11 +50,11 @@ func TestDeliver(t *testing.T) {
 	bubble(t, "completions and layers are told on request only, and removed without it", func(t *testing.T) {
 		for _, wanted := range []bool{false, true} {
 			b, r := newBox(), &receiver{}
-			done := golden(t, "complete")
+			done := stored(t, "complete")
 			done.ID, done.AggregateID = "e0b1c2d3-2565-5c3e-b33b-1add2a8e1405", "s-2"
 			complete := b.put(t, done)
-			layer := b.put(t, golden(t, "cancel_layer"))
-			stop := b.put(t, golden(t, "cancel"))
+			layer := b.put(t, stored(t, "cancel_layer"))
+			stop := b.put(t, stored(t, "cancel"))
 			d, err := newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = wanted, wanted }).Deliver(t.Context())
 			require.NoError(t, err)
 			if wanted {
@@ -111,6 +108,10 @@ func TestOutage(t *testing.T) {
 			assert.Empty(t, r.ids())
 			tries := len(r.all())
 			assert.Greater(t, tries, 3*20, "it is tried about once in an hour")
+			first, last := r.all()[0], r.last(r.all()[0].id)
+			assert.Equal(t, first.body, last.body)
+			assert.NotEqual(t, first.header.Get("Webhook-Timestamp"), last.header.Get("Webhook-Timestamp"))
+			assert.NotEqual(t, first.header.Get("Webhook-Signature"), last.header.Get("Webhook-Signature"))
 			assert.Less(t, tries, 3*60)
 			r.answers(nil)
 			time.Sleep(2*time.Hour + 2*time.Minute) // the longest pause, and the rest that the receiver wanted
@@ -199,41 +200,6 @@ func TestRest(t *testing.T) {
 	}
 }
 
-func TestKeepFor(t *testing.T) {
-	bubble(t, "a notice is given up after its time, loudly, and none before", func(t *testing.T) {
-		b, r, log := newBox(), &receiver{}, &journal{}
-		id := b.stop(t, "r")
-		r.answersWith(500)
-		end := run(t, newSender(t, b, r, func(c *notify.Config) {
-			c.KeepFor, c.Logger = notify.LeastKeepFor, log.logger()
-		}))
-		time.Sleep(24 * time.Hour)
-		assert.Equal(t, 1, b.left())
-		assert.NotContains(t, log.String(), "given up")
-		time.Sleep(2 * time.Hour)
-		end()
-		assert.Zero(t, b.left())
-		assert.Contains(t, log.String(), "level=ERROR")
-		assert.Contains(t, log.String(), id)
-		assert.Contains(t, log.String(), "run_id=r ")
-	})
-	bubble(t, "one that nobody sent for a month is sent", func(t *testing.T) {
-		b, r := newBox(), &receiver{}
-		id := b.stop(t, "r")
-		time.Sleep(30 * 24 * time.Hour)
-		r.answersWith(500)
-		s := newSender(t, b, r)
-		d, err := s.Deliver(t.Context())
-		require.Error(t, err)
-		assert.Equal(t, notify.Delivery{Delayed: 1}, d)
-		r.answersWith(0)
-		time.Sleep(time.Minute)
-		_, err = s.Deliver(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, []string{id}, r.ids())
-	})
-}
-
 func TestSlow(t *testing.T) {
 	bubble(t, "a notice that is slow holds up the others for no longer than a time-out and a poll", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
@@ -282,10 +248,7 @@ func TestSlow(t *testing.T) {
 	bubble(t, "a send that is under way ends before Run does", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 30)
-		r.answers(func(*http.Request, string) (*http.Response, error) {
-			time.Sleep(5 * time.Second)
-			return nil, nil
-		})
+		r.answersAfter(5 * time.Second)
 		end := run(t, newSender(t, b, r))
 		time.Sleep(time.Second)
 		asked := time.Now()
@@ -297,10 +260,7 @@ func TestSlow(t *testing.T) {
 	bubble(t, "a transport that does not heed its context is left behind", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		b.stop(t, "r")
-		r.answers(func(*http.Request, string) (*http.Response, error) {
-			time.Sleep(time.Hour)
-			return nil, nil
-		})
+		r.answersAfter(time.Hour)
 		began := time.Now()
 		_, err := newSender(t, b, r).Deliver(t.Context())
 		require.ErrorContains(t, err, "did not answer within 10s")

@@ -120,10 +120,8 @@ func endRun(t *testing.T, store *session.Memory, id string, way int) {
 
 var errKilled = errors.New("killed")
 
-// A mortal is what a process reaches of an outbox and a receiver: nothing more from one of its calls on. That call is
-// still carried out if late is set.
+// A mortal reaches a database and a receiver up to one of its calls: that kills it, before or after it took effect.
 type mortal struct {
-	*box
 	to   *receiver
 	late bool
 	kill func()
@@ -132,8 +130,8 @@ type mortal struct {
 	left int // calls
 }
 
-// call carries out a call of a process that is alive.
-func call[T any](m *mortal, do func() (T, error)) (result T, err error) {
+// call carries out a call if it is still alive.
+func (m *mortal) call(_ context.Context, _ string, do func() error) (err error) {
 	m.mu.Lock()
 	m.left--
 	left := m.left
@@ -142,35 +140,20 @@ func call[T any](m *mortal, do func() (T, error)) (result T, err error) {
 		m.kill()
 	}
 	if left > 0 || left == 0 && m.late {
-		result, err = do()
+		err = do()
 	}
 	if left <= 0 {
-		var none T
-		return none, errKilled
+		return errKilled
 	}
-	return result, err
-}
-
-func (m *mortal) Read(ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-	return call(m, func() ([]watchdog.Event, error) { return m.box.Read(ctx, kind, id) })
-}
-
-func (m *mortal) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
-	return call(m, func() ([]session.Notice, error) { return m.box.ClaimNotices(ctx, most, lasts) })
-}
-
-func (m *mortal) FinishNotices(ctx context.Context, notices ...session.Notice) error {
-	_, err := call(m, func() (int, error) { return 0, m.box.FinishNotices(ctx, notices...) })
 	return err
 }
 
-func (m *mortal) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
-	_, err := call(m, func() (int, error) { return 0, m.box.DelayNotice(ctx, n, pause) })
-	return err
-}
-
-func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
-	return call(m, func() (*http.Response, error) { return m.to.RoundTrip(request) })
+func (m *mortal) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	err = m.call(request.Context(), "send", func() (err error) {
+		response, err = m.to.RoundTrip(request) //nolint:bodyclose // the sender closes it
+		return err
+	})
+	return response, err
 }
 
 // TestKilled kills the sender at each of its calls, before and after it took effect, while the receiver refuses each
@@ -182,7 +165,7 @@ func TestKilled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, r := newBox(), &receiver{}
 				ids := b.stops(t, 5)
-				layer := b.put(t, golden(t, "cancel_layer"))
+				layer := b.put(t, stored(t, "cancel_layer"))
 				refused := map[string]bool{}
 				r.answers(func(_ *http.Request, id string) (*http.Response, error) {
 					r.mu.Lock()
@@ -194,17 +177,16 @@ func TestKilled(t *testing.T) {
 					return nil, nil
 				})
 				ctx, kill := context.WithCancel(t.Context())
-				m := &mortal{box: b, to: r, late: late, kill: kill, left: at}
-				s, err := notify.New(m, m, notify.Config{
-					URL: hook, Secrets: []string{secret}, Transport: m, Logger: (&journal{}).logger(), Parallel: 2,
-				})
-				require.NoError(t, err)
+				m := &mortal{to: r, late: late, kill: kill, left: at}
+				b.around = m.call
+				s := newSender(t, b, m, func(c *notify.Config) { c.Parallel = 2 })
 				var running sync.WaitGroup
 				running.Go(func() { _ = s.Run(ctx) })
 				time.Sleep(time.Minute)
 				lived = ctx.Err() == nil && b.left() == 0
 				kill()
 				running.Wait()
+				b.onCall(nil)
 
 				end := run(t, newSender(t, b, r))
 				time.Sleep(5 * time.Minute)
@@ -236,7 +218,7 @@ func TestWrongClock(t *testing.T) {
 			bubble(t, name+" and set right "+when, func(t *testing.T) {
 				b, r, log := newBox(), &receiver{}, &journal{}
 				b.ahead.Store(int64(wrong))
-				b.put(t, golden(t, "cancel"))
+				id := b.put(t, stored(t, "cancel"))
 				if corrected == 0 {
 					b.ahead.Store(0)
 				}
@@ -253,6 +235,7 @@ func TestWrongClock(t *testing.T) {
 				time.Sleep(3 * time.Hour)
 				end()
 				assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
+				assert.Regexp(t, "level=ERROR .*notice="+id+" .*run_id=s-1 ", log.String())
 				assert.Zero(t, b.left())
 			})
 		}
@@ -260,7 +243,7 @@ func TestWrongClock(t *testing.T) {
 	bubble(t, "and it is told a minute after its receiver is back", func(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		b.ahead.Store(int64(year))
-		id := b.put(t, golden(t, "cancel"))
+		id := b.put(t, stored(t, "cancel"))
 		r.answersWith(500)
 		sender := newSender(t, b, r)
 		_, err := sender.Deliver(t.Context())

@@ -113,6 +113,14 @@ func (l *life) budget(wall time.Duration) watchdog.Budget {
 	return b
 }
 
+func randomLadder(rng *rand.Rand) (l []watchdog.DirectiveKind) {
+	for range rng.IntN(3) {
+		all := []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}
+		l = append(l, all[rng.IntN(len(all))])
+	}
+	return l
+}
+
 // live is the whole life, up to the end of the session.
 func (l *life) live() {
 	l.attach()

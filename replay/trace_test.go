@@ -15,72 +15,44 @@ import (
 	"github.com/seed62658d38/watchdog/replay"
 )
 
+type signals = []watchdog.Signal
+
 func TestBadTrace(t *testing.T) {
 	attach := watchdog.Signal{Kind: watchdog.SignalAttach}
 	hold := watchdog.Signal{Kind: watchdog.SignalHold, At: minute, Key: "tool", Length: minute}
 	for _, c := range []struct {
 		name string
-		bad  []watchdog.Signal // the last is the flaw
+		bad  signals // the last is the flaw
 		want string
 	}{
-		{"an unknown kind", []watchdog.Signal{attach, {Kind: "nap"}}, "signal 1 (nap at 0s) is of no kind"},
-		{"no kind", []watchdog.Signal{{}}, "signal 0 ( at 0s)"},
-		{
-			"a time before the window",
-			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)",
-		},
-		{
-			"a time that never comes",
-			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: math.MaxInt64}}, "is later than a window can last",
-		},
-		{
-			"a time that goes back",
-			[]watchdog.Signal{attach, hold, {Kind: watchdog.SignalActivity, At: minute - 1}}, "earlier than",
-		},
-		{
-			"an attach that goes back",
-			[]watchdog.Signal{attach, hold, attach}, "signal 2 (attach at 0s) is earlier than",
-		},
-		{
-			"a key that is held",
-			[]watchdog.Signal{attach, hold, hold}, `signal 2 (hold at 1m0s) opens "tool", which is held`,
-		},
-		{
-			"a key that is not held",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalRelease, Key: "tool"}}, `releases "tool"`,
-		},
-		{
-			"a serial that is not held",
-			[]watchdog.Signal{attach, hold, {Kind: watchdog.SignalRelease, At: minute, Key: "tool", Serial: 1}}, `releases "tool"`,
-		},
-		{"a hold that an earlier attach had", []watchdog.Signal{
+		{"an unknown kind", signals{attach, {Kind: "nap"}}, "signal 1 (nap at 0s) is of no kind"},
+		{"no kind", signals{{}}, "signal 0 ( at 0s)"},
+		{"a later version", signals{{Kind: watchdog.SignalAttach, Version: watchdog.TraceVersion + 1}},
+			"signal 0 (attach at 0s) is of version 3 of traces, and this one reads up to 2; " +
+				"replay it with the release of this module that wrote it"},
+		{"a time before the window", signals{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)"},
+		{"a time that never comes",
+			signals{{Kind: watchdog.SignalAttach, At: math.MaxInt64}}, "is later than a window can last"},
+		{"a time that goes back",
+			signals{attach, hold, {Kind: watchdog.SignalActivity, At: minute - 1}}, "earlier than"},
+		{"an attach that goes back", signals{attach, hold, attach}, "signal 2 (attach at 0s) is earlier than"},
+		{"a key that is held", signals{attach, hold, hold}, `signal 2 (hold at 1m0s) opens "tool", which is held`},
+		{"a key that is not held", signals{attach, {Kind: watchdog.SignalRelease, Key: "tool"}}, `releases "tool"`},
+		{"a serial that is not held",
+			signals{attach, hold, {Kind: watchdog.SignalRelease, At: minute, Key: "tool", Serial: 1}}, `releases "tool"`},
+		{"a hold that an earlier attach had", signals{
 			attach, hold, {Kind: watchdog.SignalAttach, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "tool"},
 		}, "signal 3"},
-		{"a hold without a cap", []watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool"}}, "has no cap"},
-		{
-			"a negative cap",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: -1}}, "the length -1ns",
-		},
-		{
-			"a negative idle",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: 1, Idle: -1}}, "the idle -1ns",
-		},
-		{
-			"a key that is taken over and not held",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalTakeOver, Key: "tool"}}, `takes over "tool", which is not held`,
-		},
-		{
-			"a negative extension",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalExtend, Length: math.MinInt64}}, "the length",
-		},
-		{
-			"a negative number of warnings",
-			[]watchdog.Signal{{Kind: watchdog.SignalAttach, Warned: -1}}, "has -1 warnings",
-		},
-		{
-			"a signal after the end",
-			[]watchdog.Signal{attach, {Kind: watchdog.SignalEnd}, {Kind: watchdog.SignalActivity}}, "after the run's end",
-		},
+		{"a hold without a cap", signals{attach, {Kind: watchdog.SignalHold, Key: "tool"}}, "has no cap"},
+		{"a negative cap", signals{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: -1}}, "the length -1ns"},
+		{"a negative idle",
+			signals{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: 1, Idle: -1}}, "the idle -1ns"},
+		{"a key that is taken over and not held",
+			signals{attach, {Kind: watchdog.SignalTakeOver, Key: "tool"}}, `takes over "tool", which is not held`},
+		{"a negative extension", signals{attach, {Kind: watchdog.SignalExtend, Length: math.MinInt64}}, "the length"},
+		{"a negative number of warnings", signals{{Kind: watchdog.SignalAttach, Warned: -1}}, "has -1 warnings"},
+		{"a signal after the end",
+			signals{attach, {Kind: watchdog.SignalEnd}, {Kind: watchdog.SignalActivity}}, "after the run's end"},
 	} {
 		t.Run(c.name+" is an error that names the position", func(t *testing.T) {
 			for _, observeOnly := range []bool{false, true} {
@@ -91,8 +63,12 @@ func TestBadTrace(t *testing.T) {
 			}
 		})
 	}
+	t.Run("under limits that cannot be is an error", func(t *testing.T) {
+		_, err := replay.Run(watchdog.Budget{Idle: -1}, signals{attach}, false)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
 	t.Run("with more decisions than anybody reads is an error, not a wait", func(t *testing.T) {
-		day := []watchdog.Signal{attach, {Kind: watchdog.SignalEnd, At: 24 * time.Hour}}
+		day := signals{attach, {Kind: watchdog.SignalEnd, At: 24 * time.Hour}}
 		endless := watchdog.Budget{Idle: time.Nanosecond, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 200_000)}}
 		_, err := replay.Run(endless, day, true)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
@@ -101,21 +77,6 @@ func TestBadTrace(t *testing.T) {
 		_, err = replay.Run(endless, day, true)
 		require.NoError(t, err, "one each second, all day, can be read")
 	})
-}
-
-func TestTwoAttaches(t *testing.T) {
-	trace := []watchdog.Signal{
-		{Kind: watchdog.SignalAttach},
-		{Kind: watchdog.SignalHold, At: minute, Key: "tool", Length: watchdog.NoLimit}, // and then the process was killed
-		{Kind: watchdog.SignalAttach, At: time.Hour},
-		{Kind: watchdog.SignalHold, At: time.Hour, Key: "tool", Length: minute},
-		{Kind: watchdog.SignalRelease, At: time.Hour, Key: "tool"},
-		{Kind: watchdog.SignalEnd, At: time.Hour + 20*minute},
-	}
-	got, err := replay.Run(watchdog.Budget{Idle: 10 * minute}, trace, false)
-	require.NoError(t, err)
-	require.Len(t, got, 1, "a hold ends with its process")
-	require.Equal(t, time.Hour+10*minute+1, got[0].At)
 }
 
 // FuzzTrace checks that a file of signals, one a line, is decided or refused, whatever is in it and by what limits.

@@ -16,9 +16,7 @@ import (
 
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	t.Run("a session that was killed in a phase goes on with that phase in the same window", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a session that was killed in a phase goes on with that phase in the same window", func(t *testing.T, f *fixture) {
 		p := f.start("build  2 of 4", "-budget", "1h", "-hang", "build")
 		hung := f.hung("build")
 		p.signal(syscall.SIGKILL)
@@ -34,9 +32,7 @@ func TestKilled(t *testing.T) {
 		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 		require.Equal(t, []string{"complete"}, kinds(f.events()))
 	})
-	t.Run("the time until the next attach counts", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "the time until the next attach counts", func(t *testing.T, f *fixture) {
 		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
 		f.backdate(time.Hour)
 		f.run("-session", f.session().ID).must(t, 3)
@@ -88,9 +84,7 @@ func TestInterrupted(t *testing.T) {
 	for signal, name := range map[syscall.Signal]string{
 		syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP",
 	} {
-		t.Run(name+" ends the session, which can be attached again", func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		parallel(t, name+" ends the session, which can be attached again", func(t *testing.T, f *fixture) {
 			p := f.start("build  2 of 4", "-hang", "build")
 			hung := f.hung("build")
 			ended := p.signal(signal).must(t, 1)
@@ -206,9 +200,7 @@ func filesIn(t *testing.T, root string) map[string]string {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	t.Run("a missing session", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a missing session", func(t *testing.T, f *fixture) {
 		for _, flags := range [][]string{{"-resume"}, {"-events"}, {"-session", "none"}, {"-session", "none", "-events"}} {
 			require.Contains(t, f.run(flags...).must(t, 1).stderr, "no such session")
 		}
@@ -216,9 +208,7 @@ func TestRefused(t *testing.T) {
 		f.run().must(t, 0)
 		require.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
 	})
-	t.Run("a damaged session file", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a damaged session file", func(t *testing.T, f *fixture) {
 		f.run().must(t, 0)
 		id := f.session().ID
 		f.overwrite(`{"id": "`)
@@ -226,34 +216,26 @@ func TestRefused(t *testing.T) {
 		require.Equal(t, []string{"complete"}, kinds(f.events("-session", id)), "its events can be printed all the same")
 		f.run().must(t, 0) // a new session is not affected
 	})
-	t.Run("a state directory that cannot be created", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a state directory that cannot be created", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.WriteFile(f.state, nil, 0o600))
 		said := f.run().must(t, 1).stderr
 		require.Contains(t, said, "create state directory")
 		require.Contains(t, said, "name another one with -state")
 	})
-	t.Run("a state directory that everybody can write to", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a state directory that everybody can write to", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.Mkdir(f.state, 0o700))
 		require.NoError(t, os.Chmod(f.state, 0o777)) //nolint:gosec // that is what is refused
 		require.Contains(t, f.run().must(t, 1).stderr, "everybody can write to")
 		require.NoFileExists(t, filepath.Join(f.state, "events.db"))
 	})
-	t.Run("an invalid database file", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "an invalid database file", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.Mkdir(f.state, 0o700))
 		notADatabase := []byte("this is not a database, it is a text")
 		require.NoError(t, os.WriteFile(filepath.Join(f.state, "events.db"), notADatabase, 0o600))
 		require.Contains(t, f.run().must(t, 1).stderr, "events.db")
 		require.NoFileExists(t, filepath.Join(f.state, "session.json"))
 	})
-	t.Run("a missing project, or not the session's", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a missing project, or not the session's", func(t *testing.T, f *fixture) {
 		require.Contains(t, f.run("-project", "nowhere").must(t, 1).stderr, "find project")
 		require.NoDirExists(t, f.state)
 		f.run().must(t, 0)

@@ -14,9 +14,8 @@ import (
 
 func TestComplete(t *testing.T) {
 	t.Parallel()
-	t.Run("the built-in project passes all phases of the real go command", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t).withRealGo()
+	parallel(t, "the built-in project passes all phases of the real go command", func(t *testing.T, f *fixture) {
+		f.withRealGo()
 		done := f.run().must(t, 0)
 		require.Contains(t, done.stdout, "COMPLETE: plan, build, vet, test")
 		require.Contains(t, done.stdout, f.state, "the state directory")
@@ -24,9 +23,7 @@ func TestComplete(t *testing.T) {
 		require.Contains(t, f.log("plan"), "autosession/demo/rpn")
 		require.Contains(t, f.log("test"), "ok")
 	})
-	t.Run("a complete session stays complete, and says how to run it once more", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a complete session stays complete, and says how to run it once more", func(t *testing.T, f *fixture) {
 		f.run().must(t, 0)
 		first := f.session()
 		require.Equal(t, "complete", first.Status)
@@ -40,9 +37,7 @@ func TestComplete(t *testing.T) {
 		require.Equal(t, []string{"complete", "resume", "complete"}, kinds(f.events()))
 		require.True(t, f.session().StartedAt.After(first.StartedAt), "the window is a fresh one")
 	})
-	t.Run("a session that was killed before its file said that it is complete is complete", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a session that was killed before its file said that it is complete is complete", func(t *testing.T, f *fixture) {
 		f.run().must(t, 0)
 		first := f.session()
 		f.overwrite(`{"id":"ID","session_started_at":"` + first.StartedAt.Format(time.RFC3339Nano) + `",` +
@@ -54,9 +49,8 @@ func TestComplete(t *testing.T) {
 		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 		require.Equal(t, []string{"complete"}, kinds(f.events()), "the budget is used up, and no cancel came")
 	})
-	t.Run("the phases of a user's project run in its directory", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t).withRealGo()
+	parallel(t, "the phases of a user's project run in its directory", func(t *testing.T, f *fixture) {
+		f.withRealGo()
 		f.run("-project", "demo/rpn").must(t, 0)
 		require.Contains(t, f.log("plan"), "examples/autosession/demo/rpn")
 		require.NoDirExists(t, filepath.Join(f.state, "sessions", f.session().ID, "demo"))
@@ -111,25 +105,19 @@ func TestBlocked(t *testing.T) {
 
 func TestWindows(t *testing.T) {
 	t.Parallel()
-	t.Run("each window that ends has its own cancel", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "each window that ends has its own cancel", func(t *testing.T, f *fixture) {
 		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
 		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
 		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
 		require.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, f.controlEvents())
 	})
-	t.Run("a resume opens a fresh window if the old one ended while no process ran", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a resume opens a fresh window if the old one ended while no process ran", func(t *testing.T, f *fixture) {
 		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
 		f.backdate(time.Hour)
 		f.run("-resume").must(t, 0)
 		require.Equal(t, []string{"cancel", "resume", "complete"}, f.controlEvents())
 	})
-	t.Run("two sessions share a directory, and the last one is the default", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "two sessions share a directory, and the last one is the default", func(t *testing.T, f *fixture) {
 		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
 		first := f.session()
 		f.run().must(t, 0)
@@ -188,16 +176,12 @@ func TestLimits(t *testing.T) {
 			`reserve_seconds +1m0s +.*limits\.yaml:3`,
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		parallel(t, c.name, func(t *testing.T, f *fixture) {
 			f.env = append(f.env, c.env)
 			require.Regexp(t, c.want, f.run(c.flags...).must(t, 0).stdout)
 		})
 	}
-	t.Run("a window keeps its limits until a flag or file changes them", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a window keeps its limits until a flag or file changes them", func(t *testing.T, f *fixture) {
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", file).must(t, 1)
 		kept := f.run("-session", f.session().ID).must(t, 1).stdout
@@ -208,31 +192,23 @@ func TestLimits(t *testing.T) {
 		require.Regexp(t, `reserve_seconds +1m0s +session`, longer)
 		require.Regexp(t, `session_wall_clock_seconds +3h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
 	})
-	t.Run("a resume reads the limits again, and an attach to its window keeps them", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a resume reads the limits again, and an attach to its window keeps them", func(t *testing.T, f *fixture) {
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", short, "-hang", "plan").must(t, 3)
 		f.run("-session", f.session().ID).must(t, 3)
 		require.Regexp(t, `session_wall_clock_seconds +4h0m0s +default`, f.run("-resume").must(t, 1).stdout)
 		require.Regexp(t, `session_wall_clock_seconds +4h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
 	})
-	t.Run("a resume of a session that is not blocked keeps its window and so its limits", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "a resume of a session that is not blocked keeps its window and so its limits", func(t *testing.T, f *fixture) {
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", file).must(t, 1)
 		require.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, f.run("-resume").must(t, 1).stdout)
 	})
-	t.Run("the resume command names the limits file", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "the resume command names the limits file", func(t *testing.T, f *fixture) {
 		blocked := f.run("-config", short, "-hang", "plan").must(t, 3)
 		require.Contains(t, printed(t, blocked.stdout, "to go on:"), "-resume -config "+short)
 	})
-	t.Run("without a limit it prints that nothing stops it, also after an attach", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "without a limit it prints that nothing stops it, also after an attach", func(t *testing.T, f *fixture) {
 		f.env = append(f.env, goFails+"=build")
 		for _, flags := range [][]string{{"-budget", "0"}, {"-session"}} {
 			if len(flags) == 1 {
@@ -252,9 +228,7 @@ func TestLimits(t *testing.T) {
 			"", []string{"-config", file, "-budget", "30s"}, "Reserve of 1m0s leaves nothing",
 		},
 	} {
-		t.Run(name+" is an error before anything is created", func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		parallel(t, name+" is an error before anything is created", func(t *testing.T, f *fixture) {
 			f.env = append(f.env, c.env)
 			require.Contains(t, f.run(c.flags...).must(t, 1).stderr, c.want)
 			require.NoDirExists(t, f.state)

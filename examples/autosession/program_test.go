@@ -89,6 +89,15 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
+// parallel runs a test beside others, on a state directory of its own.
+func parallel(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		test(t, newFixture(t))
+	})
+}
+
 // withRealGo uses the real go command.
 func (f *fixture) withRealGo() *fixture {
 	f.env = append(f.env, "PATH="+os.Getenv("PATH"))

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	autosession "github.com/seed62658d38/watchdog/examples/autosession"
+	"github.com/seed62658d38/watchdog/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestResult(t *testing.T) {
 	t.Parallel()
@@ -39,7 +37,7 @@ func TestResult(t *testing.T) {
 		require.NotEmpty(t, o.stderr, "%s: progress is on standard error", c.name)
 		got.WriteString("# " + c.name + "\n" + normalize(o.stdout))
 	}
-	golden(t, "result.golden", got.String())
+	golden.Compare(t, "testdata/result.golden", got.String())
 }
 
 func TestBlockedResult(t *testing.T) {
@@ -73,18 +71,6 @@ func normalize(text string) string {
 	return anyTime.ReplaceAllString(text, `"elapsed_seconds":${1}0`)
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
 func TestSessionFile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -92,7 +78,7 @@ func TestSessionFile(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(f.state, "session.json"))
 	require.NoError(t, err)
 	require.True(t, json.Valid(text))
-	golden(t, "session.golden", normalize(string(text)))
+	golden.Compare(t, "testdata/session.golden", normalize(string(text)))
 }
 
 func TestUsage(t *testing.T) {
@@ -112,9 +98,7 @@ func TestUsage(t *testing.T) {
 		"does nothing else; leave out -json":      {"-events", "-json"},
 		"does nothing else; leave out -budget":    {"-events", "-budget", "5s"},
 	} {
-		t.Run("refused: "+want, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		parallel(t, "refused: "+want, func(t *testing.T, f *fixture) {
 			refused := f.run(flags...).must(t, 2)
 			require.Contains(t, refused.stderr, want)
 			require.Contains(t, refused.stderr, "autosession -h")
@@ -128,9 +112,7 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, help.stdout, "-budget DURATION")
 		require.Empty(t, help.stderr)
 	})
-	t.Run("the default state directory is printed", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	parallel(t, "the default state directory is printed", func(t *testing.T, f *fixture) {
 		temporary := t.TempDir()
 		cmd := f.command()
 		cmd.Args = cmd.Args[:1]

@@ -32,25 +32,19 @@ type API struct {
 }
 
 // Stream calls handle with each message until the channel is closed, as the libraries of model APIs do. It returns the
-// first error of handle, together with the cause of a context that is done.
+// first error of handle, or that of a context that is done, together with the context's cause.
 func Stream(ctx context.Context, messages <-chan Message, handle func(Message) error) error {
 	for {
-		message, open, err := receive(ctx, messages)
-		if err != nil || !open {
-			return err
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), context.Cause(ctx))
+		case message, open := <-messages:
+			if !open {
+				return nil
+			}
+			if err := handle(message); err != nil {
+				return errors.Join(err, context.Cause(ctx))
+			}
 		}
-		if err := handle(message); err != nil {
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
-}
-
-// receive receives a message, or returns the cause of a context that is done.
-func receive(ctx context.Context, messages <-chan Message) (message Message, open bool, err error) {
-	select {
-	case <-ctx.Done():
-		return message, false, context.Cause(ctx)
-	case message, open = <-messages:
-		return message, open, nil
 	}
 }

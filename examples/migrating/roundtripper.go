@@ -14,6 +14,26 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
+// read has the client ask for the answer, and handles each line of it until its end.
+func (api API) read(ctx context.Context, client http.Client) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, api.URL, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	scanner := bufio.NewScanner(resp.Body)
+	for scanner.Scan() {
+		if err := api.Decode(scanner.Bytes()).Handle(ctx, func() {}); err != nil {
+			return err
+		}
+	}
+	return scanner.Err()
+}
+
 //migrating:before
 
 // An idleTransport ends an exchange when the server is silent for the limit, before its header or in its body.
@@ -70,22 +90,7 @@ func (b *idleBody) Close() error {
 // RoundTripperBefore reads an agent's answer until its end or until the server is silent for too long.
 func RoundTripperBefore(ctx context.Context, api API, limit time.Duration) error {
 	client := http.Client{Transport: &idleTransport{base: api.Transport, limit: limit}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, api.URL, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	scanner := bufio.NewScanner(resp.Body)
-	for scanner.Scan() {
-		if err := api.Decode(scanner.Bytes()).Handle(ctx, func() {}); err != nil {
-			return err
-		}
-	}
-	return scanner.Err()
+	return api.read(ctx, client)
 }
 
 //migrating:after
@@ -93,22 +98,7 @@ func RoundTripperBefore(ctx context.Context, api API, limit time.Duration) error
 // RoundTripperAfter reads an agent's answer until its end or until the server is silent for too long.
 func RoundTripperAfter(ctx context.Context, api API, limit time.Duration) error {
 	client := http.Client{Transport: &watchdoghttp.Transport{Base: api.Transport, Idle: cmp.Or(limit, watchdog.NoLimit)}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, api.URL, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	scanner := bufio.NewScanner(resp.Body)
-	for scanner.Scan() {
-		if err := api.Decode(scanner.Bytes()).Handle(ctx, func() {}); err != nil {
-			return err
-		}
-	}
-	return scanner.Err()
+	return api.read(ctx, client)
 }
 
 //migrating:end

@@ -1,6 +1,7 @@
 package migrating
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -46,6 +47,24 @@ func (s Session) do(run *watchdog.Watchdog) (err error) {
 		return errors.Join(err, context.Cause(run.Context()))
 	}
 	return run.Complete()
+}
+
+// A host runs sessions, and what sweeps them in the background until the last one has ended.
+type host struct {
+	stop                context.CancelFunc // the background
+	background, running sync.WaitGroup
+}
+
+// newHost also returns the context of what runs in the background.
+func newHost(ctx context.Context) (serving context.Context, h *host) {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	return serving, &host{stop: stop}
+}
+
+func (h *host) close() {
+	h.running.Wait()
+	h.stop()
+	h.background.Wait()
 }
 
 //migrating:before
@@ -150,15 +169,9 @@ func (t *table) repeat(ctx context.Context, limit, every time.Duration) {
 func StatusSweepBefore(
 	ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session,
 ) error {
-	if limit == 0 {
-		limit = watchdog.NoLimit
-	}
-	store := db.Store
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var background, running sync.WaitGroup
-	defer background.Wait()
-	defer stop()
-	defer running.Wait()
+	limit, store := cmp.Or(limit, watchdog.NoLimit), db.Store
+	serving, h := newHost(ctx)
+	defer h.close()
 	rows, err := newTable(ctx, db.SQL)
 	if err != nil {
 		return err
@@ -167,7 +180,7 @@ func StatusSweepBefore(
 	if err != nil {
 		return err
 	}
-	background.Go(func() { rows.repeat(serving, limit, every) })
+	h.background.Go(func() { rows.repeat(serving, limit, every) })
 	config := watchdog.Config{Store: store}
 	for s := range sessions {
 		run, err := s.begin(ctx, config)
@@ -178,7 +191,7 @@ func StatusSweepBefore(
 			s.Ended(err)
 			continue
 		}
-		running.Go(func() {
+		h.running.Go(func() {
 			defer rows.end(serving, run.ID())
 			s.Ended(s.do(run))
 		})
@@ -192,15 +205,9 @@ func StatusSweepBefore(
 func StatusSweepAfter(
 	ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session,
 ) error {
-	if limit == 0 {
-		limit = watchdog.NoLimit
-	}
-	store := db.Store
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var background, running sync.WaitGroup
-	defer background.Wait()
-	defer stop()
-	defer running.Wait()
+	limit, store := cmp.Or(limit, watchdog.NoLimit), db.Store
+	serving, h := newHost(ctx)
+	defer h.close()
 	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store, Threshold: limit})
 	if err != nil {
 		return err
@@ -209,8 +216,8 @@ func StatusSweepAfter(
 	if err != nil {
 		return err
 	}
-	background.Go(func() { _ = keeper.Run(serving) })
-	background.Go(func() { _ = sweeper.Run(serving) })
+	h.background.Go(func() { _ = keeper.Run(serving) })
+	h.background.Go(func() { _ = sweeper.Run(serving) })
 	config := watchdog.Config{Store: store, Keeper: keeper}
 	for s := range sessions {
 		run, err := s.begin(ctx, config)
@@ -218,7 +225,7 @@ func StatusSweepAfter(
 			s.Ended(err)
 			continue
 		}
-		running.Go(func() {
+		h.running.Go(func() {
 			s.Ended(s.do(run))
 		})
 	}

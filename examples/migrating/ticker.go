@@ -2,7 +2,6 @@ package migrating
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -93,27 +92,18 @@ func TickerBefore(ctx context.Context, begin Agent, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), context.Cause(ctx))
-		case message, open := <-messages:
-			if !open {
-				return nil
-			}
-			guard.touch()
-			switch {
-			case message.Call != "":
-				guard.begin(message.Silence)
-			case message.Result != "":
-				guard.end()
-			default:
-				if err := message.Handle(ctx, nil); err != nil {
-					return errors.Join(err, context.Cause(ctx))
-				}
-			}
+	return Stream(ctx, messages, func(message Message) error {
+		guard.touch()
+		switch {
+		case message.Call != "":
+			guard.begin(message.Silence)
+		case message.Result != "":
+			guard.end()
+		default:
+			return message.Handle(ctx, nil)
 		}
-	}
+		return nil
+	})
 }
 
 //migrating:after
@@ -132,27 +122,18 @@ func TickerAfter(ctx context.Context, begin Agent, limit time.Duration) error {
 		return err
 	}
 	defer timer.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), context.Cause(ctx))
-		case message, open := <-messages:
-			if !open {
-				return nil
-			}
-			timer.Alive()
-			switch {
-			case message.Call != "":
-				timer.Begin(message.Call, message.Silence)
-			case message.Result != "":
-				timer.End(message.Result)
-			default:
-				if err := message.Handle(ctx, nil); err != nil {
-					return errors.Join(err, context.Cause(ctx))
-				}
-			}
+	return Stream(ctx, messages, func(message Message) error {
+		timer.Alive()
+		switch {
+		case message.Call != "":
+			timer.Begin(message.Call, message.Silence)
+		case message.Result != "":
+			timer.End(message.Result)
+		default:
+			return message.Handle(ctx, nil)
 		}
-	}
+		return nil
+	})
 }
 
 //migrating:end

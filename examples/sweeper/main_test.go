@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,13 +24,12 @@ import (
 	"go.uber.org/goleak"
 
 	main "github.com/seed62658d38/watchdog/examples/sweeper"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // asProgram makes this test binary the program itself.
 const asProgram = "SWEEPER_PROGRAM"
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // postgresServer is the server of all tests. Each test has a database of its own.
 var postgresServer pgtest.Shared
@@ -75,18 +73,6 @@ func sweep(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-func requireGolden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
 func TestOutput(t *testing.T) {
 	for name, args := range map[string][]string{
 		"once":        {"-seed", "50", "-stalled", "4", "-once"},
@@ -103,7 +89,7 @@ func TestOutput(t *testing.T) {
 			status, out, errs := sweep(t, args...)
 			require.Zero(t, status, errs)
 			require.Empty(t, errs)
-			requireGolden(t, strings.ReplaceAll(name, " ", "-"), normal(out))
+			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden"), normal(out))
 			left, err := os.ReadDir(folder)
 			require.NoError(t, err)
 			require.Empty(t, left, "the temporary folder is removed")

@@ -179,7 +179,7 @@ func Run(ctx context.Context, m Mutant, folder string, tests []string, timeout t
 }
 
 func test(ctx context.Context, folder, overlay, pattern string, timeout time.Duration) (Fate, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout) // longer than Go waits, which then prints what has failed before
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-count=1", "-timeout", timeout.String(),
 		"-overlay", overlay, pattern)
@@ -189,6 +189,8 @@ func test(ctx context.Context, folder, overlay, pattern string, timeout time.Dur
 	switch exited := new(exec.ExitError); {
 	case err == nil:
 		return Lived, nil
+	case bytes.Contains(out, []byte("--- FAIL: ")):
+		return Killed, nil // an example that ran after the test may not have ended
 	case ctx.Err() != nil, bytes.Contains(out, []byte("panic: test timed out after ")):
 		return TimedOut, nil
 	case bytes.Contains(out, []byte("[build failed]")):

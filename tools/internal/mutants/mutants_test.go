@@ -41,8 +41,16 @@ func TestLimit(t *testing.T) {
 		t.Fatal("wrong")
 	}
 }
+
+func ExampleReached() {
+	for !Reached(2, 1) {
+	}
+	// Output:
+}
 `
 
+// Go runs the example after the test has failed, too: that it then runs for ever takes nothing back.
+//
 // One mutant each lives (no test is at the limit), is not called, runs for ever, does not compile.
 func TestHunt(t *testing.T) {
 	out, err := exec.Command("make", "-C", "../../..", "bin/gremlins").CombinedOutput()

@@ -108,11 +108,7 @@ func sumsOf(mod string) string { return strings.TrimSuffix(mod, "mod") + "sum" }
 
 // takeOver writes to the checkout what the go command has made of go.mod and go.sum.
 func (a *alone) takeOver() error {
-	text, err := os.ReadFile(a.mod)
-	if err != nil {
-		return err
-	}
-	file, err := modfile.Parse(a.mod, text, nil)
+	file, err := parse(a.mod)
 	if err != nil {
 		return err
 	}

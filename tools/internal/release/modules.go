@@ -112,16 +112,19 @@ func (m *Modules) replacesRoot(module *Module) bool {
 }
 
 func (m *Modules) read(dir string) (*Module, error) {
-	name := filepath.Join(m.root, dir, "go.mod")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := modfile.Parse(name, text, nil)
+	file, err := parse(filepath.Join(m.root, dir, "go.mod"))
 	if err != nil {
 		return nil, err
 	}
 	return &Module{Path: file.Module.Mod.Path, Dir: dir, file: file}, nil
+}
+
+func parse(mod string) (*modfile.File, error) {
+	text, err := os.ReadFile(mod)
+	if err != nil {
+		return nil, err
+	}
+	return modfile.Parse(mod, text, nil)
 }
 
 // checkPaths makes sure that a proxy finds each module. A proxy derives the directory and the tag from the path.
@@ -140,26 +143,26 @@ func (m *Modules) checkPaths() error {
 
 // main returns the module in the root.
 func (m *Modules) main() *Module {
-	if i := slices.IndexFunc(m.All, func(module *Module) bool { return module.Dir == "." }); i >= 0 {
-		return m.All[i]
-	}
-	return nil
+	return m.find(func(module *Module) bool { return module.Dir == "." })
 }
 
 // named returns the module with that path, or nil for one that is not ours.
 func (m *Modules) named(path string) *Module {
-	if i := slices.IndexFunc(m.All, func(module *Module) bool { return module.Path == path }); i >= 0 {
+	return m.find(func(module *Module) bool { return module.Path == path })
+}
+
+func (m *Modules) find(is func(*Module) bool) *Module {
+	if i := slices.IndexFunc(m.All, is); i >= 0 {
 		return m.All[i]
 	}
 	return nil
 }
 
-// requires returns the modules of this repository that module requires.
-func (m *Modules) requires(module *Module) []*Module {
-	var own []*Module
+// requires returns the requirements of a module that are modules of this repository.
+func (m *Modules) requires(module *Module) (own []modfile.Require) {
 	for _, require := range module.file.Require {
-		if other := m.named(require.Mod.Path); other != nil {
-			own = append(own, other)
+		if m.named(require.Mod.Path) != nil {
+			own = append(own, *require)
 		}
 	}
 	return own
@@ -167,8 +170,7 @@ func (m *Modules) requires(module *Module) []*Module {
 
 // sort puts each module after those that it requires, and otherwise by path.
 func (m *Modules) sort() error {
-	byPath := func(a, b *Module) int { return cmp.Compare(a.Path, b.Path) }
-	slices.SortFunc(m.All, byPath)
+	slices.SortFunc(m.All, func(a, b *Module) int { return cmp.Compare(a.Path, b.Path) })
 	sorted := make([]*Module, 0, len(m.All))
 	var visit func(module *Module, from []string) error
 	visit = func(module *Module, from []string) error {
@@ -178,8 +180,10 @@ func (m *Modules) sort() error {
 		if slices.Contains(from, module.Path) {
 			return fmt.Errorf("no order to release in: %s", strings.Join(append(from, module.Path), " requires "))
 		}
-		for _, required := range slices.SortedFunc(slices.Values(m.requires(module)), byPath) {
-			if err := visit(required, append(from, module.Path)); err != nil {
+		required := m.requires(module)
+		slices.SortFunc(required, func(a, b modfile.Require) int { return cmp.Compare(a.Mod.Path, b.Mod.Path) })
+		for _, require := range required {
+			if err := visit(m.named(require.Mod.Path), append(from, module.Path)); err != nil {
 				return err
 			}
 		}

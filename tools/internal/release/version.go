@@ -27,15 +27,10 @@ func (m *Modules) Version() (string, error) {
 	}
 	var errs []error
 	for _, module := range m.All {
-		for _, require := range module.file.Require {
-			if m.named(require.Mod.Path) != nil {
-				errs = append(errs, agree(module.file.Syntax.Name, require.Mod.Path, require.Mod.Version))
-			}
+		for _, require := range m.requires(module) {
+			errs = append(errs, agree(module.file.Syntax.Name, require.Mod.Path, require.Mod.Version))
 		}
-		for _, replace := range m.replaced(module.file.Replace) {
-			if module.beside {
-				continue
-			}
+		for _, replace := range m.wrong(module) {
 			errs = append(errs, fmt.Errorf("%s replaces %s: only go.work may", module.file.Syntax.Name, replace.Old.Path))
 		}
 	}
@@ -55,6 +50,14 @@ func (m *Modules) replaced(directives []*modfile.Replace) []*modfile.Replace {
 		}
 	}
 	return own
+}
+
+// wrong returns the directives of a module for others. One beside go.work has to have them.
+func (m *Modules) wrong(module *Module) []*modfile.Replace {
+	if module.beside {
+		return nil
+	}
+	return m.replaced(module.file.Replace)
 }
 
 // checkWork makes sure that go.work replaces each module by its directory. The go command asks a registry for a
@@ -96,18 +99,12 @@ func (m *Modules) checkVersion(version string) error {
 
 func (m *Modules) setModule(module *Module, version string) error {
 	file := module.file
-	for _, require := range file.Require {
-		if m.named(require.Mod.Path) == nil {
-			continue
-		}
+	for _, require := range m.requires(module) {
 		if err := file.AddRequire(require.Mod.Path, version); err != nil {
 			return err
 		}
 	}
-	for _, replace := range m.replaced(file.Replace) {
-		if module.beside {
-			continue
-		}
+	for _, replace := range m.wrong(module) {
 		if err := file.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
 			return err
 		}
@@ -144,8 +141,7 @@ func (m *Modules) setWork(version string) error {
 
 // Tags returns the tags of a release in the order in which to push them: each after those of the modules that its
 // module requires.
-func (m *Modules) Tags(version string) []string {
-	tags := make([]string, 0, len(m.All))
+func (m *Modules) Tags(version string) (tags []string) {
 	for _, module := range m.All {
 		tags = append(tags, path.Join(module.Dir, version))
 	}

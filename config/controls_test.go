@@ -2,7 +2,10 @@ package config_test
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +108,7 @@ func TestControlsFile(t *testing.T) {
 		Unknown: watchdog.ClassActivity,
 	}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
-	golden(t, "limits_every.golden", set(c))
+	compare(t, "limits_every.golden", set(c))
 	requireUsable(t, c)
 }
 
@@ -221,4 +224,177 @@ func TestLookupNames(t *testing.T) {
 		return "", false
 	})
 	require.NoError(t, err)
+}
+
+// TestScopesInForce expects the limits of a scope under its name, with its own sources.
+func TestScopesInForce(t *testing.T) {
+	c := parse(t, everySetting, nil)
+	const tenant = "runtime_controls.scopes.tenant-7."
+	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:25"})
+	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:27"})
+	require.Contains(t, settings(c), [3]string{tenant + "period", "day", "limits.yaml:28"})
+
+	t.Run("a limit that the host changed has its new value", func(t *testing.T) {
+		c.Scopes[0].Spend.Cost.Micros = 1
+		require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "0.000001 EUR", "limits.yaml:27"})
+	})
+	t.Run("a scope that the host added is shown", func(t *testing.T) {
+		c.Scopes = append(c.Scopes, watchdog.SharedSpend{Scope: "host", Spend: watchdog.Spend{Turns: 5}})
+		require.Contains(t, settings(c), [3]string{"runtime_controls.scopes.host.spend.turns", "5", "default"})
+	})
+}
+
+// FuzzMoney compares the parsing of money with exact arithmetic.
+func FuzzMoney(f *testing.F) {
+	for _, text := range []string{
+		"0", "0 EUR", "0.000000", "5.00 EUR", "0.000001 USDC", "0.0000001 EUR", "9223372036854.775806 EUR",
+		"9223372036854.775807 EUR", "5", "5 eur", "-1 EUR", "05 EUR", "1e3 EUR", "5 E",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Load("", environment(variables{costVariable: text}))
+		if strings.TrimSpace(text) == "" { // not set
+			require.NoError(t, err)
+			return
+		}
+		want, ok := naiveMoney(text)
+		require.Equal(t, ok, err == nil, "%q: %v", text, err)
+		if ok {
+			require.Equal(t, want, c.Budget.Spend.Cost, "%q", text)
+		}
+	})
+}
+
+var plainMoney = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]{1,6})?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+
+func naiveMoney(text string) (watchdog.Money, bool) {
+	parts := plainMoney.FindStringSubmatch(text)
+	if parts == nil {
+		return watchdog.Money{}, false
+	}
+	number, _, _ := strings.Cut(text, " ")
+	exact, _ := new(big.Rat).SetString(number)
+	micros := exact.Mul(exact, big.NewRat(1e6, 1)).Num()
+	switch {
+	case !micros.IsInt64() || micros.Int64() == math.MaxInt64:
+		return watchdog.Money{}, false
+	case micros.Sign() == 0:
+		return watchdog.Money{}, true
+	}
+	return watchdog.Money{Micros: micros.Int64(), Currency: parts[1]}, parts[1] != ""
+}
+
+func TestParseMoney(t *testing.T) {
+	for text, want := range map[string]watchdog.Money{
+		"5 EUR": {Micros: 5_000_000, Currency: "EUR"}, " 0.000001 USD ": {Micros: 1, Currency: "USD"}, "0": {},
+	} {
+		got, err := config.ParseMoney(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for text, says := range map[string]string{
+		"": "is empty", "5": "has no currency", "-1 EUR": "is negative", "1e3 EUR": "is not a plain decimal number",
+		"0.0000001 EUR": "finer than a millionth", "99999999999999 EUR": "too large",
+	} {
+		_, err := config.ParseMoney(text)
+		require.ErrorIs(t, err, watchdog.ErrInvalid, text)
+		require.ErrorContains(t, err, says, text)
+	}
+}
+
+const (
+	disabledKey      = "runtime_controls.disabled"
+	disabledVariable = "WATCHDOG_DISABLED"
+)
+
+// TestDisabled switches all guards off and on, by the file, by the variable and by both.
+func TestDisabled(t *testing.T) {
+	const key = "runtime_controls:\n  disabled: "
+	for sentence, test := range map[string]struct {
+		text, value string
+		off         bool
+		source      string
+	}{
+		"nothing leaves the guards on":                    {"", "", false, "default"},
+		"the key switches them off":                       {key + "true\n", "", true, "limits.yaml:2"},
+		"the variable switches them off":                  {"", "true", true, "environment " + disabledVariable},
+		"the variable switches them off against the file": {key + "false\n", "true", true, "environment " + disabledVariable},
+		"and on":                                 {key + "true\n", "false", false, "environment " + disabledVariable},
+		"a blank variable leaves it to the file": {key + "true\n", " ", true, "limits.yaml:2"},
+		"the switch of the sweeper does not count then": {key + "true\nsweep: {enabled: true}\n", "", true, "limits.yaml:2"},
+		"limits are kept for when it is on again":       {key + "true\n  idle_timeout_seconds: 60\n", "", true, "limits.yaml:2"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := parse(t, test.text, variables{disabledVariable: test.value})
+			require.Equal(t, []bool{test.off, test.off, test.off}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
+			require.Contains(t, settings(c), [3]string{disabledKey, fmt.Sprint(test.off), test.source})
+			if test.off {
+				require.Contains(t, settings(c), [3]string{"sweep.enabled", "false", test.source})
+			}
+		})
+	}
+	t.Run("the switch of the sweeper is its own", func(t *testing.T) {
+		c := parse(t, "", variables{"WATCHDOG_ENABLED": "false"})
+		require.Equal(t, []bool{false, false, true}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
+	})
+	t.Run("with the host's prefix", func(t *testing.T) {
+		c, err := config.Loader{Prefix: "AGENT_", Environment: []string{"AGENT_DISABLED=true"}}.Load("")
+		require.NoError(t, err)
+		require.True(t, c.Disabled)
+		c, err = config.Loader{Prefix: "AGENT_", Environment: []string{"WATCHDOG_DISABLED=true"}}.Load("")
+		require.NoError(t, err)
+		require.False(t, c.Disabled)
+	})
+}
+
+// origin is a file of the system that the names come from, with its defaults.
+const origin = `
+orchestrator:
+  runtime_backend: codex
+logging:
+  level: info
+runtime_controls:
+  mcp_tool_timeout_seconds: 0
+  generation_idle_timeout_seconds: 7200
+  generation_no_progress_timeout_seconds: 14400
+  generation_safety_timeout_seconds: 0
+  watchdog_poll_seconds: 2.0
+`
+
+func TestOtherNames(t *testing.T) {
+	c := parse(t, origin, nil)
+	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
+	compare(t, "limits_origin.golden", set(c))
+
+	loader := config.Loader{Prefix: "OUROBOROS_", Environment: []string{
+		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
+		"OUROBOROS_MCP_TOOL_TIMEOUT_SECONDS=5", "OUROBOROS_GENERATION_TIMEOUT=1", "OUROBOROS_AGENT_RUNTIME=codex",
+	}}
+	c, err := loader.Parse(file, []byte(origin))
+	require.NoError(t, err)
+	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
+	compare(t, "limits_origin_variables.golden", set(c))
+
+	_, err = config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")
+}
+
+// TestDurationsOfNewKeys keeps the spelling of durations to one: a new key has a length such as 30s and no unit in its
+// name. These are older.
+func TestDurationsOfNewKeys(t *testing.T) {
+	old := []string{
+		"session_wall_clock_seconds", "reserve_seconds", "safety_timeout_seconds", "no_progress_timeout_seconds",
+		"idle_timeout_seconds", "hold_timeout_seconds", "first_sign_timeout_seconds", "max_tick_duration_minutes",
+		"tick_grace_seconds",
+	}
+	var c config.Config
+	for _, s := range c.Limits() {
+		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
+		if strings.Contains(s.Allowed, "number of seconds") || strings.Contains(s.Allowed, "number of minutes") {
+			require.Contains(t, old, name)
+		} else {
+			require.NotRegexp(t, "_(seconds|minutes|ms)$", name)
+		}
+	}
 }
