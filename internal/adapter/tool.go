@@ -161,7 +161,8 @@ func (g *Guard) hold(wd *watchdog.Watchdog, tool string) (h *watchdog.Hold, name
 }
 
 func (g *Guard) name(tool string) string {
-	return plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+	var digits [20]byte
+	return plain(tool) + "-" + string(strconv.AppendUint(digits[:0], g.calls.Add(1), 10))
 }
 
 func (p part) close() {
