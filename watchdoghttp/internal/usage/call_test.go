@@ -234,6 +234,13 @@ func TestOutput(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 4*declared.Output, bound.Output)
 	})
+	t.Run("a call to compact has the longest answer of its model, or the declared one", func(t *testing.T) {
+		for most, want := range map[usage.Maximum]int64{{}: 128_000, {Output: 7}: 7} {
+			bound, err := readAt(t, "/v1/responses/compact", `{"model":"gpt-5","input":"x"}`).Bound(most, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, bound.Output)
+		}
+	})
 	t.Run("a maximum that is no count is none", func(t *testing.T) {
 		for _, n := range []string{"-1", "1e3", `"100"`, "99999999999999999999", "[]"} {
 			_, err := readCall(t, usage.Chat, `{"messages":[],"max_tokens":`+n+`}`).Bound(usage.Maximum{}, nil)
