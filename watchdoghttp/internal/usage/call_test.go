@@ -96,6 +96,8 @@ func TestInlineText(t *testing.T) {
 			`{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000},"messages":[]}`, 0, 5000},
 		{"a budget of thinking above it", usage.Anthropic,
 			`{"model":"m","thinking":{"type":"enabled","budget_tokens":9000},"max_tokens":5000,"messages":[]}`, 0, 14000},
+		{"one as large as it", usage.Anthropic,
+			`{"model":"m","thinking":{"type":"enabled","budget_tokens":5000},"max_tokens":5000,"messages":[]}`, 0, 10000},
 		{"no output", usage.Anthropic, `{"model":"m","max_tokens":0,"messages":[]}`, 0, 0},
 		{"a key with escapes", usage.Anthropic, `{"m\u006fdel":"m","max_\u0074okens":7,"messages":[]}`, 0, 7},
 		{"candidates", usage.Chat, `{"model":"m","max_completion_tokens":10,"n":3,"messages":[{"role":"user","content":"x"}],
@@ -240,6 +242,12 @@ func TestOutput(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, bound.Output)
 		}
+	})
+	t.Run("each call that the API can make besides has as much", func(t *testing.T) {
+		body := `{"model":"m","max_tokens":10,"messages":[],"fallbacks":[{},{}]}`
+		bound, err := readCall(t, usage.Anthropic, body).Bound(usage.Maximum{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, usage.Bound{Input: 3 * int64(len(body)+1024), Output: 3 * 10}, bound)
 	})
 	t.Run("a maximum that is no count is none", func(t *testing.T) {
 		for _, n := range []string{"-1", "1e3", `"100"`, "99999999999999999999", "[]"} {
