@@ -73,7 +73,6 @@ var roots = sync.OnceValue(func() []*node {
 	return all
 })
 
-// within returns the places inside of that one.
 func within(outer string, places ...place) (inner []place) {
 	for _, p := range places {
 		inner = append(inner, place{outer + "." + p.path, p.slot})
@@ -100,7 +99,6 @@ func anthropicPlaces() []place {
 	return append(places, place{"stop_reason", slotStop}, place{"delta.stop_reason", slotStop})
 }
 
-// chatPlaces are those of a completion, and of its chunks.
 func chatPlaces() []place {
 	return append(openAIUsage("prompt_tokens", "completion_tokens"), []place{
 		{"usage.server_tool_use.*", slotToolRequests}, {"model", slotModel}, {"service_tier", slotTier},
@@ -108,7 +106,6 @@ func chatPlaces() []place {
 	}...)
 }
 
-// responsesPlaces are those of a response, and of the events that have one.
 func responsesPlaces() []place {
 	response := append(openAIUsage("input_tokens", "output_tokens"), []place{
 		{"model", slotModel}, {"service_tier", slotTier}, {"status", slotState}, {"incomplete_details.reason", slotCut},
@@ -158,7 +155,6 @@ type node struct {
 	elem *node            // of an array: each element
 }
 
-// isText reports whether a string at the place is read.
 func (n *node) isText() bool { return n != nil && n.slot > numberSlots && n.slot < textSlots }
 
 // follows reports whether something is read of an array, or of an object, at the place.

@@ -110,7 +110,6 @@ func (p *Prices) Has(model string) bool {
 	return ok
 }
 
-// model returns the prices of the name that matches best.
 func (p *Prices) model(model string) (ModelPrices, bool) {
 	if p == nil {
 		return ModelPrices{}, false
@@ -132,7 +131,6 @@ func (m *ModelPrices) tier(name string) (TierPrices, string) {
 	return m.TierPrices, "tier"
 }
 
-// of returns the rates of a call with so much input.
 func (t *TierPrices) of(input int64) Rates {
 	rates, threshold := t.Rates, int64(-1)
 	for _, long := range t.Above {
@@ -188,7 +186,6 @@ func (m *ModelPrices) dearest(input int64) (in, out int64) {
 	return in, out
 }
 
-// dearest returns the highest rates of any class.
 func (r *Rates) dearest() (in, out int64) {
 	in = max(r.Input, r.write(), or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0), or(r.CacheRead, 0))
 	out = r.Output

@@ -148,7 +148,6 @@ func (r *Reader) final(whole bool) bool {
 	return whole || t.api == Chat && t.empty
 }
 
-// feed takes a part of the body as it is uncompressed.
 func (r *Reader) feed(p []byte) {
 	for len(p) > 0 && r.form == formUnknown {
 		if r.sniff(p[0]) {
@@ -278,7 +277,6 @@ func wholeEvents(p []byte) int {
 
 var lineFeed, carriageReturn = []byte("\n"), []byte("\r")
 
-// feedLine takes a part of a line.
 func (e *events) feedLine(p []byte) {
 	if len(p) == 0 {
 		return
@@ -294,7 +292,6 @@ func (e *events) feedLine(p []byte) {
 	}
 }
 
-// match compares a byte of the field's name.
 func (e *events) match(b byte) {
 	if b != dataField[e.matched] {
 		e.field = fieldOther

@@ -53,7 +53,6 @@ const (
 	scanBroken // after a mistake
 )
 
-// reset makes the scanner ready for another value.
 func (s *scanner) reset() {
 	s.mode, s.node, s.depth, s.nested = scanValue, s.root, 0, 0
 }
@@ -116,7 +115,6 @@ func (s *scanner) step(b byte) {
 
 func (s *scanner) top() *frame { return &s.frames[s.depth-1] }
 
-// ends reports whether the byte ends the innermost frame.
 func (s *scanner) ends(b byte) bool {
 	return s.depth > 0 && (s.top().array && b == ']' || !s.top().array && b == '}')
 }
@@ -157,14 +155,12 @@ func (s *scanner) open(array bool) {
 	}
 }
 
-// pop ends the innermost frame.
 func (s *scanner) pop() {
 	s.tally.close(s.top().node.slot, s.top().array)
 	s.depth--
 	s.endValue()
 }
 
-// endScalar ends a value that is no container.
 func (s *scanner) endScalar(isText bool) {
 	if s.node != nil {
 		s.tally.scalar(s.node.slot, s.read(), isText)

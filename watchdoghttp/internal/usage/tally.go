@@ -81,7 +81,6 @@ type draft struct {
 	}
 }
 
-// open begins a container.
 func (t *tally) open(at slot, array bool) {
 	d := &t.draft
 	switch {
@@ -102,12 +101,10 @@ func (t *tally) open(at slot, array bool) {
 	}
 }
 
-// forget forgets the usage of the event so far.
 func (t *tally) forget() {
 	t.draft.usage, t.draft.bad, t.draft.billed, t.draft.own = false, 0, t.total.billed, listed{}
 }
 
-// close ends a container.
 func (t *tally) close(at slot, array bool) {
 	d := &t.draft
 	switch {
@@ -193,7 +190,6 @@ func (d *draft) add(at slot, n int64) {
 	}
 }
 
-// text takes a text.
 func (t *tally) text(at slot, text []byte) {
 	d := &t.draft
 	switch at {
