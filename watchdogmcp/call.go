@@ -72,14 +72,11 @@ func (g *Guard) call(ctx context.Context, next mcp.MethodHandler, c call) (mcp.R
 		}
 		return result, failed(result)
 	}, outcome)
-	if failure := (*failure)(nil); errors.As(err, &failure) {
-		err = nil
-	}
 	advice := g.guard.TurnIfIdle(wd)
-	switch {
-	case err != nil:
+	if err != nil && !errors.As(err, new(*failure)) {
 		return nil, err // and the messages wait for a result
-	case ended != nil:
+	}
+	if ended != nil {
 		result = &mcp.CallToolResult{IsError: true, Content: texts(ended.Text())}
 	}
 	if wd == nil || g.cfg.NoMessages {
