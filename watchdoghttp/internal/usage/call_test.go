@@ -304,6 +304,12 @@ func TestCall(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
+	t.Run("what the API may cut takes in nothing that is known", func(t *testing.T) {
+		for truncation, known := range map[string]bool{"auto": false, "disabled": true} {
+			call := readCall(t, usage.Responses, `{"model":"m","input":"x","truncation":"`+truncation+`"}`)
+			require.Equal(t, known, call.TookIn(took(5, 1)))
+		}
+	})
 	t.Run("it names the model and how it is answered", func(t *testing.T) {
 		call := readCall(t, usage.Anthropic, `{"model":"claude-x","stream":true,"messages":[]}`)
 		require.Equal(t, "claude-x", call.Model)

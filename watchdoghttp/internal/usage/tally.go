@@ -143,16 +143,9 @@ func (t *tally) commit() {
 // scalar takes a value that is no container, or a container where none belongs: that is as a text that is not known.
 func (t *tally) scalar(at slot, value []byte, isText bool) {
 	d := &t.draft
-	isNull := !isText && string(value) == "null"
 	switch {
-	case at > noSlot && at < countSlots:
-		d.bad &^= 1 << at
-		d.count[at] = t.total.count[at]
-		if !isNull {
-			d.count[at] = d.number(at, value, isText)
-		}
-	case at > countSlots && at < numberSlots && !isNull:
-		d.add(at, d.number(at, value, isText))
+	case at > noSlot && at < numberSlots:
+		t.count(at, value, isText)
 	case at < textSlots && isText:
 		t.text(at, value)
 	case at == slotUsage:
@@ -161,6 +154,22 @@ func (t *tally) scalar(at slot, value []byte, isText bool) {
 		d.choice = true
 	case at == slotQuery:
 		d.tools[GoogleSearch]++
+	}
+}
+
+// count takes a number. Null is as if it were not there.
+func (t *tally) count(at slot, value []byte, isText bool) {
+	d := &t.draft
+	if at < countSlots {
+		d.bad &^= 1 << at
+		d.count[at] = t.total.count[at]
+	}
+	switch isNull := !isText && string(value) == "null"; {
+	case isNull:
+	case at < countSlots:
+		d.count[at] = d.number(at, value, isText)
+	default:
+		d.add(at, d.number(at, value, isText))
 	}
 }
 
@@ -203,18 +212,23 @@ func (t *tally) text(at slot, text []byte) {
 		d.stopped = d.stopped || isOver(string(text))
 	case slotStop:
 		d.stopped = len(text) > 0
-		d.cut = d.cut || isCut(string(text))
+		fallthrough
 	case slotCut:
 		d.cut = d.cut || isCut(string(text))
 	case slotItemType:
-		called, is := strings.CutSuffix(string(text), "_call")
-		if is && !slices.Contains(hostTools, called) {
-			d.tools[toolNamed(called)]++
-		}
+		d.called(string(text))
 	case slotRoundType:
 		d.round.isCall = string(text) == "message"
 	case slotModality:
 		d.detail.by, d.detail.known = modalityNamed(string(text))
+	}
+}
+
+// called counts an item of a response's output if it is a call of one of the API's own tools.
+func (d *draft) called(item string) {
+	called, is := strings.CutSuffix(item, "_call")
+	if is && !slices.Contains(hostTools, called) {
+		d.tools[toolNamed(called)]++
 	}
 }
 
