@@ -66,7 +66,7 @@ func (c *crowd) dies(b *testing.B, dying, living *leased, phase int) time.Durati
 			}
 		},
 	})
-	must(b, err)
+	check(b, err)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -88,7 +88,7 @@ func (c *crowd) dies(b *testing.B, dying, living *leased, phase int) time.Durati
 func (c *crowd) beginHost(b *testing.B, name string, promise time.Duration) *leased {
 	b.Helper()
 	l := &leased{crowd: c, Lease: session.Lease{ID: name, Host: name, Promise: promise, Beat: 1}}
-	must(b, c.store.BeginLease(b.Context(), l.Lease))
+	check(b, c.store.BeginLease(b.Context(), l.Lease))
 	return l
 }
 

@@ -62,21 +62,21 @@ func newFleet(b *testing.B, runs int, pooled bool) *fleet {
 	dsn := f.server.DSN(database)
 	var err error
 	f.db, err = sql.Open("pgx", dsn)
-	must(b, err)
-	b.Cleanup(func() { must(b, f.db.Close()) })
+	check(b, err)
+	b.Cleanup(func() { check(b, f.db.Close()) })
 	if pooled {
 		dsn = pgtest.StartPooler(b, f.server, pgtest.TransactionMode).DSN(database)
 	}
 	for i := range f.stores {
 		config, err := pgxpool.ParseConfig(dsn)
-		must(b, err)
+		check(b, err)
 		config.ConnConfig.Tracer = tracer{&f.statements}
 		f.pools[i], err = pgxpool.NewWithConfig(b.Context(), config)
-		must(b, err)
+		check(b, err)
 		b.Cleanup(f.pools[i].Close)
 		store, err := postgres.New(b.Context(), f.pools[i], postgres.Config{})
-		must(b, err)
-		b.Cleanup(func() { must(b, store.Close()) })
+		check(b, err)
+		b.Cleanup(func() { check(b, store.Close()) })
 		f.stores[i] = store
 	}
 	return f
@@ -95,9 +95,9 @@ func (f *fleet) endElsewhere(b *testing.B) {
 	b.Helper()
 	newPostgres(b, f.server).holdTransaction(b)
 	_, err := f.db.ExecContext(b.Context(), endedRows)
-	must(b, err)
+	check(b, err)
 	_, err = f.db.ExecContext(b.Context(), "VACUUM ANALYZE watchdog_sessions")
-	must(b, err)
+	check(b, err)
 }
 
 // keep measures runs that keepers keep while they do some work, a time after they were attached.
@@ -119,7 +119,7 @@ func (f *fleet) keep(b *testing.B, after time.Duration, do work) {
 func (f *fleet) writeRows(b *testing.B) {
 	b.Helper()
 	_, err := f.db.ExecContext(b.Context(), inPostgres.rows, fleetHosts*f.runs, 0)
-	must(b, err)
+	check(b, err)
 	for b.Loop() {
 		f.measure(b, func() {
 			var errs [fleetHosts]error
@@ -128,7 +128,7 @@ func (f *fleet) writeRows(b *testing.B) {
 				writing.Go(func() { errs[i] = writeEachRow(b.Context(), pool, i*liveRuns) })
 			}
 			writing.Wait()
-			must(b, errors.Join(errs[:]...))
+			check(b, errors.Join(errs[:]...))
 		})
 	}
 }
@@ -155,7 +155,7 @@ func (f *fleet) setCommits(b *testing.B, setting string) {
 	b.Helper()
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_commit = " + setting, "SELECT pg_reload_conf()"} {
 		_, err := f.db.ExecContext(b.Context(), statement)
-		must(b, err)
+		check(b, err)
 	}
 }
 
@@ -178,7 +178,7 @@ func (f *fleet) attach(b *testing.B) (all []*watchdog.Watchdog) {
 		all = append(all, runs...)
 	}
 	b.Cleanup(func() { closeAll(all) })
-	must(b, errors.Join(errs[:]...))
+	check(b, errors.Join(errs[:]...))
 	return all
 }
 
@@ -193,18 +193,18 @@ func (f *fleet) costs(b *testing.B) costs {
 	c := costs{statements: f.statements.Load(), hosts: processorTime(b)}
 	row := f.db.QueryRowContext(b.Context(), `SELECT pg_current_wal_lsn() - '0/0'::pg_lsn,
 		(SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables)`)
-	must(b, row.Scan(&c.wal, &c.rows))
+	check(b, row.Scan(&c.wal, &c.rows))
 	pids, err := f.db.QueryContext(b.Context(), "SELECT pid FROM pg_stat_activity")
-	must(b, err)
+	check(b, err)
 	defer pids.Close()
 	postmaster := 0
 	for pids.Next() {
 		var pid int
-		must(b, pids.Scan(&pid))
+		check(b, pids.Scan(&pid))
 		parent, own, _ := processTimes(b, pid)
 		postmaster, c.server = parent, c.server+own
 	}
-	must(b, pids.Err())
+	check(b, pids.Err())
 	_, own, ended := processTimes(b, postmaster)
 	c.server += own + ended
 	return c
@@ -227,18 +227,18 @@ func (f *fleet) measure(b *testing.B, work func()) {
 func processTimes(b *testing.B, pid int) (parent int, own, ended time.Duration) {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	must(b, err)
+	check(b, err)
 	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:]) // from the third on
 	number := func(field int) int64 {
 		n, err := strconv.ParseInt(string(fields[field-3]), 10, 64)
-		must(b, err)
+		check(b, err)
 		return n
 	}
 	const tick = 10 * time.Millisecond
 	content, err = os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // a tick is longer than what a backend takes
-	must(b, err)
+	check(b, err)
 	own, err = time.ParseDuration(string(bytes.Fields(content)[0]) + "ns")
-	must(b, err)
+	check(b, err)
 	return int(number(4)), own, time.Duration(number(16)+number(17)) * tick
 }
 
@@ -254,8 +254,8 @@ var endedRows = fmt.Sprintf(`
 func (c *crowd) holdTransaction(b *testing.B) {
 	b.Helper()
 	tx, err := c.db.BeginTx(context.WithoutCancel(b.Context()), nil)
-	must(b, err)
+	check(b, err)
 	_, err = tx.ExecContext(b.Context(), "SELECT pg_current_xact_id()")
-	must(b, err)
-	b.Cleanup(func() { must(b, tx.Rollback()) })
+	check(b, err)
+	b.Cleanup(func() { check(b, tx.Rollback()) })
 }

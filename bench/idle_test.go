@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
 )
 
@@ -38,13 +37,7 @@ func BenchmarkIdleMade(b *testing.B) {
 func BenchmarkIdleAlive(b *testing.B) {
 	_, timer := idle.WithLimit(context.Background(), time.Hour)
 	defer timer.Close()
-	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer wd.Close()
+	wd := armIdle(b)
 	_, inside := idle.WithLimit(wd.Context(), time.Hour)
 	defer inside.Close()
 	var mu sync.Mutex
@@ -64,19 +57,7 @@ func BenchmarkIdleAlive(b *testing.B) {
 			mu.Unlock()
 		}},
 	} {
-		b.Run(c.name+"/goroutines=1", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.sign()
-			}
-		})
-		b.Run(c.name+"/goroutines=all", func(b *testing.B) {
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					c.sign()
-				}
-			})
-		})
+		b.Run(c.name, func(b *testing.B) { inParallel(b, c.sign) })
 	}
 }
 

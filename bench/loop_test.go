@@ -57,12 +57,8 @@ func kibibyte(members string) string {
 func canonicalSum(b *testing.B, text []byte) [sha256.Size]byte {
 	b.Helper()
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		b.Fatal(err)
-	}
+	check(b, json.Unmarshal(text, &value))
 	form, err := json.Marshal(value)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	return sha256.Sum256(form)
 }

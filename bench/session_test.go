@@ -22,9 +22,7 @@ func arm(b *testing.B, id string, store watchdog.EventStore, start time.Time, bu
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: start}, watchdog.Config{
 		Store: store, Budget: watchdog.Budget{WallClock: budget, WarnAt: []float64{}}, Logger: quiet,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	return wd
 }
 
@@ -42,19 +40,7 @@ func BenchmarkFired(b *testing.B) {
 		{"with=time.Since", func() { _ = time.Since(base) }},
 		{"with=ctx.Err", func() { _ = ctx.Err() }},
 	} {
-		b.Run(c.name+"/goroutines=1", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.ask()
-			}
-		})
-		b.Run(c.name+"/goroutines=all", func(b *testing.B) {
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					c.ask()
-				}
-			})
-		})
+		b.Run(c.name, func(b *testing.B) { inParallel(b, c.ask) })
 	}
 }
 
@@ -143,13 +129,7 @@ func used() (bytes int64, goroutines int) {
 
 // BenchmarkActivity measures a sign of life, as for each token, on one goroutine and on all cores.
 func BenchmarkActivity(b *testing.B) {
-	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer wd.Close()
+	wd := armIdle(b)
 	var mu sync.Mutex
 	timer := time.AfterFunc(time.Hour, func() {})
 	defer timer.Stop()
@@ -169,19 +149,7 @@ func BenchmarkActivity(b *testing.B) {
 			mu.Unlock()
 		}},
 	} {
-		b.Run(c.name+"/goroutines=1", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.signal()
-			}
-		})
-		b.Run(c.name+"/goroutines=all", func(b *testing.B) {
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					c.signal()
-				}
-			})
-		})
+		b.Run(c.name, func(b *testing.B) { inParallel(b, c.signal) })
 	}
 }
 

@@ -52,9 +52,7 @@ func BenchmarkAdmit(b *testing.B) {
 		b.Run("by=watchdog/layers="+string(rune('0'+layers)), func(b *testing.B) {
 			ctx := context.Background()
 			wd, err := watchdog.New(ctx, watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{Spend: limits}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			check(b, err)
 			defer wd.Close()
 			for range layers {
 				if wd, err = wd.Layer("layer", watchdog.Budget{Spend: limits}); err != nil {
@@ -101,7 +99,7 @@ func BenchmarkAdmitShared(b *testing.B) {
 	const callers, cost = 16, 5
 	dsn := server(b)
 	store, err := postgres.Open(b.Context(), fmt.Sprintf("%s&pool_max_conns=%d", dsn, callers), postgres.Config{})
-	must(b, err)
+	check(b, err)
 	defer store.Close()
 	b.Run("by=guarded UPDATE", func(b *testing.B) { guardedUpdates(b, "pgx", dsn, callers) })
 	b.Run("by=slices", func(b *testing.B) {
@@ -111,7 +109,7 @@ func BenchmarkAdmitShared(b *testing.B) {
 				Cost: watchdog.Money{Micros: int64(b.N)*cost*6/5 + callers*cost, Currency: "EUR"},
 			}}},
 		})
-		must(b, err)
+		check(b, err)
 		defer wd.Close()
 		amount := watchdog.Amount{Requests: 1, Cost: watchdog.Money{Micros: cost, Currency: "EUR"}}
 		fromMany(b, callers, func() error {
@@ -138,7 +136,7 @@ func BenchmarkSpendTake(b *testing.B) {
 		b.Run(fmt.Sprintf("in=SQLite/callers=%d", callers), func(b *testing.B) {
 			file := filepath.Join(b.TempDir(), "spend.db")
 			store, err := sqlite.Open(b.Context(), file)
-			must(b, err)
+			check(b, err)
 			defer store.Close()
 			b.Run("by=Take", func(b *testing.B) { takes(b, store, callers) })
 			b.Run("by=guarded UPDATE", func(b *testing.B) {
@@ -153,7 +151,7 @@ func BenchmarkSpendTake(b *testing.B) {
 			b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 				dsn := server.DSN(server.Database(b))
 				store, err := postgres.Open(b.Context(), fmt.Sprintf("%s&pool_max_conns=%d", dsn, callers), postgres.Config{})
-				must(b, err)
+				check(b, err)
 				defer store.Close()
 				b.Run("by=Take", func(b *testing.B) { takes(b, store, callers) })
 				b.Run("by=guarded UPDATE", func(b *testing.B) { guardedUpdates(b, "pgx", dsn, callers) })
@@ -183,7 +181,7 @@ const guardedUpdate = `UPDATE by_hand SET requests = requests + $2, cost = cost 
 func guardedUpdates(b *testing.B, driver, source string, connections int) {
 	b.Helper()
 	db, err := sql.Open(driver, source)
-	must(b, err)
+	check(b, err)
 	defer db.Close()
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -192,10 +190,10 @@ func guardedUpdates(b *testing.B, driver, source string, connections int) {
 		`INSERT INTO by_hand VALUES ('tenant-1', 0, 0) ON CONFLICT DO NOTHING`,
 	} {
 		_, err := db.ExecContext(b.Context(), statement)
-		must(b, err)
+		check(b, err)
 	}
 	update, err := db.PrepareContext(b.Context(), guardedUpdate) //nolint:sqlclosecheck // with db
-	must(b, err)
+	check(b, err)
 	fromMany(b, connections, func() error {
 		result, err := update.ExecContext(context.Background(), "tenant-1", 1, 5, int64(1)<<60)
 		if err != nil {

@@ -45,23 +45,23 @@ func keepIn(b *testing.B, do work) {
 	b.Run("in=nothing", func(b *testing.B) { without = live(b, do, nil, nil) })
 	b.Run("in=SQLite", func(b *testing.B) {
 		store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "sessions.db"))
-		must(b, err)
-		b.Cleanup(func() { must(b, store.Close()) })
+		check(b, err)
+		b.Cleanup(func() { check(b, store.Close()) })
 		var statements atomic.Int64
 		b.ReportMetric(live(b, do, counted{store, &statements}, &statements)-without, "%core-more")
 	})
 	b.Run("in=PostgreSQL", func(b *testing.B) {
 		server := pgtest.Start(b, pgtest.Options{Fsync: true})
 		config, err := pgxpool.ParseConfig(server.DSN(server.Database(b)))
-		must(b, err)
+		check(b, err)
 		var statements atomic.Int64
 		config.ConnConfig.Tracer = tracer{&statements}
 		pool, err := pgxpool.NewWithConfig(b.Context(), config)
-		must(b, err)
+		check(b, err)
 		b.Cleanup(pool.Close)
 		store, err := postgres.New(b.Context(), pool, postgres.Config{})
-		must(b, err)
-		b.Cleanup(func() { must(b, store.Close()) })
+		check(b, err)
+		b.Cleanup(func() { check(b, store.Close()) })
 		b.ReportMetric(live(b, do, store, &statements)-without, "%core-more")
 	})
 }
@@ -114,7 +114,7 @@ func beActive(all []*watchdog.Watchdog, began time.Time) {
 func keep(b *testing.B, store session.Store) *session.Keeper {
 	b.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store, Logger: quiet})
-	must(b, err)
+	check(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = keeper.Run(ctx) })
@@ -130,7 +130,7 @@ func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watch
 	b.Helper()
 	all, err := attachRuns(cfg, "run-", liveRuns, within)
 	b.Cleanup(func() { closeAll(all) })
-	must(b, err)
+	check(b, err)
 	return all
 }
 
@@ -167,7 +167,7 @@ func closeAll(all []*watchdog.Watchdog) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -236,8 +236,8 @@ func BenchmarkCancelElsewhere(b *testing.B) {
 	var hosts [2]*postgres.Store
 	for i := range hosts {
 		store, err := postgres.Open(b.Context(), dsn, postgres.Config{})
-		must(b, err)
-		b.Cleanup(func() { must(b, store.Close()) })
+		check(b, err)
+		b.Cleanup(func() { check(b, store.Close()) })
 		hosts[i] = store
 	}
 	cfg := watchdog.Config{Store: hosts[0], Keeper: keep(b, hosts[0]), Logger: quiet}
@@ -256,11 +256,11 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 	b.Helper()
 	ctx := context.Background()
 	wd, err := watchdog.New(ctx, watchdog.Run{ID: fmt.Sprintf("run-%07d", number), StartedAt: time.Now()}, cfg)
-	must(b, err)
+	check(b, err)
 	defer wd.Close()
 	for {
 		row, err := elsewhere.Session(ctx, wd.ID())
-		must(b, err)
+		check(b, err)
 		decided := time.Now()
 		run := sweep.StalledRun{
 			RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, DecidedAt: decided,
@@ -269,7 +269,7 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 		outcome, err := elsewhere.Cancel(ctx, row, session.CancelRequest{
 			Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
 		})
-		must(b, err)
+		check(b, err)
 		if outcome == session.Done {
 			<-wd.Context().Done()
 			return time.Since(decided)

@@ -100,7 +100,7 @@ func newSQLite(b *testing.B) *crowd {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "sessions.db")
 	store, err := sqlite.Open(b.Context(), file)
-	must(b, err)
+	check(b, err)
 	db := &crowd{store: store, dialect: inSQLite}
 	return db.open(b, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)")
 }
@@ -109,23 +109,23 @@ func newPostgres(b *testing.B, server *pgtest.Server) *crowd {
 	b.Helper()
 	dsn := server.DSN(server.Database(b))
 	store, err := postgres.Open(b.Context(), dsn, postgres.Config{})
-	must(b, err)
+	check(b, err)
 	return (&crowd{store: store, dialect: inPostgres}).open(b, "pgx", dsn)
 }
 
 func (c *crowd) open(b *testing.B, driver, source string) *crowd {
 	b.Helper()
 	db, err := sql.Open(driver, source)
-	must(b, err)
+	check(b, err)
 	c.db = db
-	b.Cleanup(func() { must(b, cmp.Or(db.Close(), c.store.Close())) })
+	b.Cleanup(func() { check(b, cmp.Or(db.Close(), c.store.Close())) })
 	return c
 }
 
 func (c *crowd) exec(b *testing.B, statement string, arguments ...any) {
 	b.Helper()
 	_, err := c.db.ExecContext(b.Context(), statement, arguments...)
-	must(b, err)
+	check(b, err)
 }
 
 func (c *crowd) bench(b *testing.B, active int) {
@@ -155,7 +155,7 @@ func (c *crowd) find(b *testing.B, want, stalled int) {
 	for name, columns := range map[string]string{"bare query": columns, "bare query, two columns": twoColumns} {
 		b.Run(fmt.Sprintf("find=%d of %d/with=%s", want, stalled, name), func(b *testing.B) {
 			bare, err := c.db.PrepareContext(b.Context(), fmt.Sprintf(c.dialect.bare, columns))
-			must(b, err)
+			check(b, err)
 			defer bare.Close()
 			for b.Loop() {
 				found, err := count(bare.QueryContext(b.Context()))
@@ -175,7 +175,7 @@ func (c *crowd) find(b *testing.B, want, stalled int) {
 // pass measures a whole pass of a sweeper.
 func (c *crowd) pass(b *testing.B) {
 	sweeper, err := sweep.New(c.store, c.store, sweep.Config{Logger: quiet})
-	must(b, err)
+	check(b, err)
 	for b.Loop() {
 		p, err := sweeper.Sweep(context.Background())
 		mustBe(b, 10, p.Cancelled, err)
@@ -246,13 +246,6 @@ func timeOf(value any) time.Time {
 	return at
 }
 
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 func mustBe(b *testing.B, want, got int, err error) {
 	b.Helper()
 	if err != nil || got != want {
@@ -299,15 +292,15 @@ func BenchmarkSnapshot(b *testing.B) {
 func (c *crowd) holdSnapshot(b *testing.B) (end func()) {
 	b.Helper()
 	conn, err := c.db.Conn(b.Context())
-	must(b, err)
+	check(b, err)
 	for _, statement := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM watchdog_sessions"} {
 		_, err = conn.ExecContext(b.Context(), statement)
-		must(b, err)
+		check(b, err)
 	}
 	return func() {
 		_, err := conn.ExecContext(b.Context(), "ROLLBACK")
-		must(b, err)
-		must(b, conn.Close())
+		check(b, err)
+		check(b, conn.Close())
 	}
 }
 
@@ -320,7 +313,7 @@ type leased struct {
 func lease(b *testing.B, c *crowd) *leased {
 	b.Helper()
 	l := &leased{crowd: c, Lease: session.Lease{ID: "lease-1", Host: "host-1", Promise: 10 * time.Second, Beat: 1}}
-	must(b, c.store.BeginLease(b.Context(), l.Lease))
+	check(b, c.store.BeginLease(b.Context(), l.Lease))
 	return l
 }
 
@@ -344,7 +337,7 @@ func (l *leased) renew(b *testing.B, d time.Duration) {
 		l.Beat++
 		l.Clock += 3333 * time.Millisecond
 		l.Vouched = l.Clock
-		must(b, l.store.RenewLease(b.Context(), l.Lease))
+		check(b, l.store.RenewLease(b.Context(), l.Lease))
 	}
 }
 

@@ -27,7 +27,6 @@ func BenchmarkStream(b *testing.B) {
 	b.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	base := server.Client().Transport
 	wd := armIdle(b)
-	b.Cleanup(func() { wd.Close() })
 	var took [3]time.Duration
 	for b.Loop() {
 		streams := []io.ReadCloser{
@@ -60,15 +59,14 @@ func serveStream(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// armIdle attaches a watchdog with an idle limit.
+// armIdle attaches a watchdog with an idle limit until the end of the benchmark.
 func armIdle(b *testing.B) *watchdog.Watchdog {
 	b.Helper()
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
+	b.Cleanup(func() { wd.Close() })
 	return wd
 }
 
@@ -76,13 +74,9 @@ func armIdle(b *testing.B) *watchdog.Watchdog {
 func open(ctx context.Context, b *testing.B, transport http.RoundTripper, url string) io.ReadCloser {
 	b.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	return resp.Body
 }
 

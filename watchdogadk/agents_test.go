@@ -1,7 +1,6 @@
 package watchdogadk_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
-	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool/agenttool"
 
 	"github.com/seed62658d38/watchdog"
@@ -46,30 +44,6 @@ func TestParallelTools(t *testing.T) {
 		assert.Contains(t, told, `The call of the tool "deaf" was ended`)
 		assert.Equal(t, true, s.state("quick"))
 		time.Sleep(time.Hour)
-	})
-}
-
-// TestLoop checks that parallel calls are one turn: a model that repeats three of them is told in the third round, and
-// ended two rounds later.
-func TestLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet(t)
-		wd := newRun(t, watchdog.Budget{})
-		var turns []turn
-		for range 20 {
-			turns = append(turns, calls("look", "look", "look"))
-		}
-		m := scripted(turns...)
-		s := newGuarded(t, watchdogadk.New(limits), m,
-			toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
-				return map[string]any{"found": "nothing"}, nil
-			}))
-		_, err := s.ask(wd.Context(), "go")
-		require.ErrorIs(t, err, watchdog.LoopDetected)
-		assert.NotContains(t, m.asked(2), "You repeat yourself")
-		assert.Contains(t, m.asked(3), "You repeat yourself", "after the third round")
-		assert.NotContains(t, m.asked(4), "You repeat yourself", "the words are not part of the session")
-		assert.Equal(t, 5, m.count())
 	})
 }
 
@@ -132,50 +106,4 @@ func usage(wd *watchdog.Watchdog, code watchdog.StopReason) (of watchdog.Usage) 
 		}
 	}
 	return of
-}
-
-// TestResume checks that a run goes on after its process was killed in the middle of a tool: its window, what it spent,
-// and its session; and that the model is asked again with all of that.
-func TestResume(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, run := &watchdog.Memory{}, watchdog.Run{ID: "job-1", StartedAt: time.Now()}
-		cfg := watchdog.Config{Store: store, Budget: watchdog.Budget{
-			WallClock: time.Hour, Reserve: 10 * time.Minute, Spend: watchdog.Spend{ToolCalls: 3},
-			Ladders: watchdog.Ladders{ToolCalls: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
-		}}
-		hangs := true
-		m := scripted(calls("work"), calls("work"), calls("work"), calls("work"))
-		sessions := session.InMemoryService()
-		newStageOfProcess := func() *stage {
-			g := watchdogadk.New(limits)
-			return newStageOver(t, sessions, newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(
-				toolOf("work", func(ctx agent.Context, _ map[string]any) (map[string]any, error) {
-					if !hangs {
-						return map[string]any{"result": "worked"}, nil
-					}
-					return until(ctx, nil)
-				}))}))
-		}
-
-		process, kill := context.WithCancelCause(t.Context())
-		time.AfterFunc(30*time.Second, func() { kill(errors.New("killed")) })
-		first, err := watchdog.New(process, run, cfg) // nobody closes it
-		require.NoError(t, err)
-		_, err = newStageOfProcess().ask(first.Context(), "go")
-		require.Error(t, err)
-
-		time.Sleep(10 * time.Minute)
-		hangs = false
-		wd, err := watchdog.New(t.Context(), run, cfg)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, wd.Close()) }()
-		assert.Equal(t, 50*time.Minute-10*time.Minute-30*time.Second, wd.Remaining(), "its window goes on")
-		last, err := newStageOfProcess().ask(wd.Context(), "go on")
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
-		assert.Contains(t, m.asked(1), "go on")
-		assert.Contains(t, m.asked(2), "worked")
-		assert.Contains(t, m.asked(m.count()-1), "was not made", "the call before the kill counts")
-		assert.EqualValues(t, 3, usage(wd, watchdog.ToolCallsExceeded).Used)
-	})
 }

@@ -23,15 +23,6 @@ type runnable interface {
 	Run(agent.Context, any) (map[string]any, error)
 }
 
-// benchRun is a run that is kept in memory.
-func benchRun(b *testing.B) *watchdog.Watchdog {
-	b.Helper()
-	wd, err := watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}})
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, wd.Close()) })
-	return wd
-}
-
 // inTool has the work done by a tool that the runner calls, with its context.
 func inTool(b *testing.B, work func(agent.Context)) {
 	b.Helper()
@@ -45,7 +36,7 @@ func inTool(b *testing.B, work func(agent.Context)) {
 	r, err := runner.NewInMemory(app, a)
 	require.NoError(b, err)
 	message := genai.NewContentFromText("go", genai.RoleUser)
-	for _, err := range r.Run(benchRun(b).Context(), user, sessionID, message, agent.RunConfig{}) {
+	for _, err := range r.Run(newRun(b, watchdog.Budget{Idle: time.Hour}).Context(), user, sessionID, message, agent.RunConfig{}) {
 		require.NoError(b, err)
 	}
 }
@@ -78,7 +69,7 @@ func BenchmarkPiece(b *testing.B) {
 		"bare": func(m model.LLM) model.LLM { return m }, "guarded": watchdogadk.New(watchdogadk.Config{}).Model,
 	} {
 		b.Run(name, func(b *testing.B) {
-			wd := benchRun(b)
+			wd := newRun(b, watchdog.Budget{Idle: time.Hour})
 			m.turns = []turn{func(context.Context, *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
 				return func(yield func(*model.LLMResponse, error) bool) {
 					for yield(piece, nil) {

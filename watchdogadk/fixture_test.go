@@ -31,11 +31,11 @@ import (
 )
 
 // newRun begins a run that is kept in memory and closed with the test.
-func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, wd.Close()) })
+func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
+	tb.Helper()
+	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
 	return wd
 }
 
@@ -231,12 +231,7 @@ func newAgent(t *testing.T, cfg llmagent.Config) agent.Agent {
 
 func newStage(t *testing.T, a agent.Agent, plugins ...*plugin.Plugin) *stage {
 	t.Helper()
-	return newStageOver(t, session.InMemoryService(), a, plugins...)
-}
-
-// newStageOver is a stage with the sessions of another one.
-func newStageOver(t *testing.T, sessions session.Service, a agent.Agent, plugins ...*plugin.Plugin) *stage {
-	t.Helper()
+	sessions := session.InMemoryService()
 	r, err := runner.New(runner.Config{
 		AppName: app, Agent: a, SessionService: sessions, ArtifactService: artifact.InMemoryService(),
 		AutoCreateSession: true, PluginConfig: runner.PluginConfig{Plugins: plugins},
@@ -260,10 +255,8 @@ func (s *stage) ask(ctx context.Context, text string) (last string, err error) {
 // answer answers the last call of a function that the session has, as a person does.
 func (s *stage) answer(ctx context.Context, function string, with map[string]any) (last string, err error) {
 	s.t.Helper()
-	got, err := s.sessions.Get(ctx, &session.GetRequest{AppName: app, UserID: user, SessionID: sessionID})
-	require.NoError(s.t, err)
 	part := genai.NewPartFromFunctionResponse(function, with)
-	for e := range got.Session.Events().All() {
+	for e := range s.session().Events().All() {
 		for _, p := range e.Content.Parts {
 			if p.FunctionCall != nil && p.FunctionCall.Name == function {
 				part.FunctionResponse.ID = p.FunctionCall.ID
@@ -294,10 +287,8 @@ func (s *stage) send(ctx context.Context, message *genai.Content) (last string, 
 // history returns the events of the session as text, but for their IDs and times.
 func (s *stage) history() string {
 	s.t.Helper()
-	got, err := s.sessions.Get(context.Background(), &session.GetRequest{AppName: app, UserID: user, SessionID: sessionID})
-	require.NoError(s.t, err)
 	var all strings.Builder
-	for e := range got.Session.Events().All() {
+	for e := range s.session().Events().All() {
 		line, err := json.Marshal(map[string]any{"content": e.Content, "actions": e.Actions})
 		require.NoError(s.t, err)
 		all.Write(append(line, '\n'))
@@ -308,10 +299,15 @@ func (s *stage) history() string {
 // state returns a value of the session's state, nil if there is none.
 func (s *stage) state(key string) any {
 	s.t.Helper()
+	value, _ := s.session().State().Get(key)
+	return value
+}
+
+func (s *stage) session() session.Session {
+	s.t.Helper()
 	got, err := s.sessions.Get(context.Background(), &session.GetRequest{AppName: app, UserID: user, SessionID: sessionID})
 	require.NoError(s.t, err)
-	value, _ := got.Session.State().Get(key)
-	return value
+	return got.Session
 }
 
 // ok answers at once.

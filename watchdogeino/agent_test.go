@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudwego/eino/adk"
-	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
-	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,7 +159,7 @@ func TestNothing(t *testing.T) {
 				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{ToolCalls: 9}})
 				m := scripted(calls("hammer"), says("done"))
 				guarded, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, nothing), streaming)
-				bare, failed := ask(t.Context(), newBare(t, scripted(calls("hammer"), says("done")), nothing), streaming)
+				bare, failed := ask(t.Context(), newNamed(t, nil, "helper", scripted(calls("hammer"), says("done")), nothing), streaming)
 				assert.Equal(t, bare, guarded)
 				assert.Equal(t, failed == nil, err == nil, "%v in place of %v", err, failed)
 				assert.Zero(t, wd.Usage()[0].Admitted)
@@ -181,15 +179,4 @@ type noResult struct{ named }
 
 func (noResult) InvokableRun(context.Context, *schema.ToolArgument, ...tool.Option) (*schema.ToolResult, error) {
 	return nil, nil
-}
-
-// newBare is an agent whose calls are not guarded.
-func newBare(t *testing.T, m model.BaseChatModel, tools ...tool.BaseTool) *adk.ChatModelAgent {
-	t.Helper()
-	agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-		Name: "helper", Description: "helps", Model: m, MaxIterations: 50,
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
-	})
-	require.NoError(t, err)
-	return agent
 }

@@ -16,18 +16,10 @@ import (
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
 
-func benchRun(b *testing.B) *watchdog.Watchdog {
-	b.Helper()
-	wd, err := watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}})
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, wd.Close()) })
-	return wd
-}
-
 // BenchmarkTool is a call of a tool, bare and with its hold, its layer and its step, in a run that is kept in memory.
 func BenchmarkTool(b *testing.B) {
 	bare := func(context.Context, string, ...tool.Option) (string, error) { return "ok", nil }
-	wd := benchRun(b)
+	wd := newRun(b, watchdog.Budget{Idle: time.Hour})
 	guarded, err := watchdogeino.New(watchdogeino.Config{}).WrapInvokableToolCall(wd.Context(), bare, &adk.ToolContext{Name: "look"})
 	require.NoError(b, err)
 	for name, call := range map[string]adk.InvokableToolCallEndpoint{"bare": bare, "guarded": guarded} {
@@ -44,7 +36,7 @@ func BenchmarkTool(b *testing.B) {
 
 // BenchmarkPiece is one piece of a model's answer, from its sender to its reader.
 func BenchmarkPiece(b *testing.B) {
-	wd := benchRun(b)
+	wd := newRun(b, watchdog.Budget{Idle: time.Hour})
 	piece := schema.AssistantMessage("x", nil)
 	for _, guarded := range []bool{false, true} {
 		name := map[bool]string{false: "bare", true: "guarded"}[guarded]

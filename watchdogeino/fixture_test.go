@@ -203,11 +203,11 @@ func result(text string) *schema.ToolResult {
 }
 
 // newRun begins a run that is kept in memory and closed with the test.
-func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, wd.Close()) })
+func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
+	tb.Helper()
+	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
 	return wd
 }
 
@@ -220,13 +220,24 @@ func stopped(t *testing.T, wd *watchdog.Watchdog, why watchdog.StopReason) {
 }
 
 // newAgent is an agent whose calls are guarded.
-func newAgent(t *testing.T, guard *watchdogeino.Middleware, m model.BaseChatModel, tools ...tool.BaseTool) *adk.ChatModelAgent {
+func newAgent(t *testing.T, guard *watchdogeino.Middleware, m model.BaseChatModel, tools ...tool.BaseTool) adk.Agent {
 	t.Helper()
-	agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-		Name: "helper", Description: "helps", Model: m, MaxIterations: 50,
-		Handlers:    []adk.ChatModelAgentMiddleware{guard},
+	return newNamed(t, guard, "helper", m, tools...)
+}
+
+// newNamed is an agent of a name. Without a guard its calls are not guarded.
+func newNamed(
+	t *testing.T, guard *watchdogeino.Middleware, name string, m model.BaseChatModel, tools ...tool.BaseTool,
+) adk.Agent {
+	t.Helper()
+	cfg := &adk.ChatModelAgentConfig{
+		Name: name, Description: "helps", Model: m, MaxIterations: 50,
 		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
-	})
+	}
+	if guard != nil {
+		cfg.Handlers = []adk.ChatModelAgentMiddleware{guard}
+	}
+	agent, err := adk.NewChatModelAgent(t.Context(), cfg)
 	require.NoError(t, err)
 	return agent
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/tool"
-	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,16 +41,6 @@ func reading(files ...string) (turns []turn) {
 	return append(turns, says("done"))
 }
 
-func newWorker(t *testing.T, guard *watchdogeino.Middleware, name string, m *script, tools ...tool.BaseTool) adk.Agent {
-	t.Helper()
-	a, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-		Name: name, Description: "works", Model: m, MaxIterations: 50, Handlers: []adk.ChatModelAgentMiddleware{guard},
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
-	})
-	require.NoError(t, err)
-	return a
-}
-
 // TestParallelAgents checks that agents which read the same at the same time do not look like one that repeats itself,
 // and that one which does is told alone, and is no end of the run.
 func TestParallelAgents(t *testing.T) {
@@ -59,12 +48,12 @@ func TestParallelAgents(t *testing.T) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		names, tools := files(8)
 		stuck := scripted(calls("look"))
-		team := []adk.Agent{newWorker(t, guard, "stuck", stuck, look)}
+		team := []adk.Agent{newNamed(t, guard, "stuck", stuck, look)}
 		var models []*script
 		for i := range 6 {
 			m := scripted(reading(names...)...)
 			models = append(models, m)
-			team = append(team, newWorker(t, guard, fmt.Sprintf("worker_%d", i), m, tools...))
+			team = append(team, newNamed(t, guard, fmt.Sprintf("worker_%d", i), m, tools...))
 		}
 		all, err := adk.NewParallelAgent(t.Context(), &adk.ParallelAgentConfig{Name: "team", SubAgents: team})
 		require.NoError(t, err)
@@ -88,8 +77,8 @@ func TestAgentToolLoop(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		inner := scripted(calls("look"))
-		helper := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", inner, look))
-		_, err := ask(wd.Context(), newWorker(t, guard, "outer", scripted(calls("inner"), says("done")), helper), streaming)
+		helper := adk.NewAgentTool(t.Context(), newNamed(t, guard, "inner", inner, look))
+		_, err := ask(wd.Context(), newNamed(t, guard, "outer", scripted(calls("inner"), says("done")), helper), streaming)
 		require.ErrorIs(t, err, watchdog.LoopDetected, "an error of a tool is one of the agent")
 		require.Equal(t, 5, inner.calls())
 		assert.Contains(t, inner.last(3), "You repeat yourself")
@@ -137,9 +126,9 @@ func TestPerson(t *testing.T) {
 			}
 		}})
 		require.NoError(t, err)
-		inner := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", scripted(says("one"), says("two"))))
+		inner := adk.NewAgentTool(t.Context(), newNamed(t, guard, "inner", scripted(says("one"), says("two"))))
 		outer := scripted(calls("inner"), calls("inner"), says("done"))
-		_, err = ask(watched.Context(), newWorker(t, guard, "outer", outer, inner), false)
+		_, err = ask(watched.Context(), newNamed(t, guard, "outer", outer, inner), false)
 		require.NoError(t, err)
 		require.NoError(t, watched.Close())
 		synctest.Wait()

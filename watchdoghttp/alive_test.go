@@ -34,8 +34,7 @@ func filtered(
 		header := http.Header{"Content-Type": {"text/event-stream"}}
 		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: body}, nil
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.org/", nil)
-	require.NoError(t, err)
+	req := request(ctx, t, http.MethodGet, "http://example.org/", nil)
 	resp, err := fetch(t, transport.RoundTrip, req)
 	require.NoError(t, err)
 	return resp

@@ -39,8 +39,7 @@ func loopback(t *testing.T, handler http.HandlerFunc, silence time.Duration, tes
 
 func get(t *testing.T, client *http.Client, url string) (page, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
+	req := request(t.Context(), t, http.MethodGet, url, nil)
 	return fetch(t, client.Do, req)
 }
 

@@ -83,8 +83,7 @@ func opened(b *testing.B, transport http.RoundTripper, url string) io.ReadCloser
 	b.Helper()
 	body := strings.NewReader(meteredCall)
 	wd := spending(b, watchdog.Spend{Requests: 99})
-	req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, url+"/v1/messages", body)
-	require.NoError(b, err)
+	req := request(wd.Context(), b, http.MethodPost, url+"/v1/messages", body)
 	resp, err := transport.RoundTrip(req)
 	require.NoError(b, err)
 	return resp.Body

@@ -66,8 +66,7 @@ func post(t *testing.T, wd *watchdog.Watchdog, meter http.RoundTripper, url, bod
 	if strings.Count(url, "/") == 2 {
 		url += "/v1/messages"
 	}
-	req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, url, strings.NewReader(body))
-	require.NoError(t, err)
+	req := request(wd.Context(), t, http.MethodPost, url, strings.NewReader(body))
 	resp, err := (&http.Client{Transport: meter}).Do(req)
 	if err != nil {
 		return "", err
@@ -224,11 +223,9 @@ func TestMeterCharges(t *testing.T) {
 	}
 	t.Run("one that is not read settles at once", func(t *testing.T) {
 		wd := spending(t, watchdog.Spend{Requests: 99})
-		req, err := http.NewRequestWithContext(
-			wd.Context(), http.MethodPost, other+"/v1/embeddings", strings.NewReader(`{}`))
-		require.NoError(t, err)
+		req := request(wd.Context(), t, http.MethodPost, other+"/v1/embeddings", strings.NewReader(`{}`))
 		meter := &watchdoghttp.Meter{Base: answer("{}"), CountUnbounded: true}
-		_, err = meter.RoundTrip(req) //nolint:bodyclose // it is never read
+		_, err := meter.RoundTrip(req) //nolint:bodyclose // it is never read
 		require.NoError(t, err)
 		require.Equal(t, []int64{1}, used(t, wd))
 	})
@@ -246,10 +243,8 @@ func TestMeterCharges(t *testing.T) {
 		}
 	})
 	t.Run("without a run nothing", func(t *testing.T) {
-		req, err := http.NewRequestWithContext(
-			t.Context(), http.MethodPost, "http://model.test/v1/messages", strings.NewReader(`{}`))
-		require.NoError(t, err)
-		_, err = fetch(t, (&watchdoghttp.Meter{Base: failing(errHostGone)}).RoundTrip, req)
+		req := request(t.Context(), t, http.MethodPost, "http://model.test/v1/messages", strings.NewReader(`{}`))
+		_, err := fetch(t, (&watchdoghttp.Meter{Base: failing(errHostGone)}).RoundTrip, req)
 		require.ErrorIs(t, err, errHostGone)
 	})
 }
@@ -272,8 +267,7 @@ func TestMeterRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wd := spending(t, watchdog.Spend{Tokens: 5_000})
 			body := &closed{}
-			req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, "http://model.test"+of.path, body)
-			require.NoError(t, err)
+			req := request(wd.Context(), t, http.MethodPost, "http://model.test"+of.path, body)
 			req.GetBody = func() (io.ReadCloser, error) { return texts(of.body), nil }
 			meter := &watchdoghttp.Meter{Base: failing(errHostGone), KeepMaximum: true}
 			_, err = fetch(t, meter.RoundTrip, req)
@@ -300,9 +294,7 @@ func TestMeterStream(t *testing.T) {
 			began, wd := time.Now(), spending(t, watchdog.Spend{InputTokens: 9999, OutputTokens: 9999})
 			chunks := []string{meteredStart[:30], meteredStart[30:], meteredDelta + meteredEnd[:9], meteredEnd[9:]}
 			meter := &watchdoghttp.Meter{Base: answering(200, nil, every(t, time.Second, chunks...))}
-			req, err := http.NewRequestWithContext(
-				wd.Context(), http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
-			require.NoError(t, err)
+			req := request(wd.Context(), t, http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
 			resp, err := (&watchdoghttp.Transport{Base: meter}).RoundTrip(req)
 			require.NoError(t, err)
 			for i, chunk := range chunks {
@@ -322,9 +314,7 @@ func TestMeterStream(t *testing.T) {
 		for range 200 {
 			read, write := io.Pipe()
 			meter := &watchdoghttp.Meter{Base: answering(200, nil, read), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			req, err := http.NewRequestWithContext(
-				wd.Context(), http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
-			require.NoError(t, err)
+			req := request(wd.Context(), t, http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
 			resp, err := meter.RoundTrip(req)
 			require.NoError(t, err)
 			var all sync.WaitGroup
@@ -452,9 +442,7 @@ func TestMeterAsks(t *testing.T) {
 			require.Equal(t, !ask, req.Header.Get("Content-Length") != "")
 			return &http.Response{StatusCode: 200, Body: texts("data: [DONE]\n\n")}, nil
 		})}
-		req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, "http://model.test/v1/chat/completions",
-			strings.NewReader(body))
-		require.NoError(t, err)
+		req := request(wd.Context(), t, http.MethodPost, "http://model.test/v1/chat/completions", strings.NewReader(body))
 		req.Header.Set("Content-Length", "61")
 		resp, err := fetch(t, meter.RoundTrip, req)
 		require.NoError(t, err)

@@ -353,9 +353,7 @@ func TestMeterLast(t *testing.T) {
 					return 0, io.EOF
 				}))
 				meter := &watchdoghttp.Meter{Base: answering(http.StatusOK, http.Header{}, io.NopCloser(body))}
-				req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, "http://example.org"+of.path,
-					strings.NewReader(of.body))
-				require.NoError(t, err)
+				req := request(wd.Context(), t, http.MethodPost, "http://example.org"+of.path, strings.NewReader(of.body))
 				resp, err := meter.RoundTrip(req)
 				require.NoError(t, err)
 				text, err := io.ReadAll(resp.Body)

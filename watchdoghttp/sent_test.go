@@ -164,8 +164,7 @@ func (c try) charge(ctx context.Context, t *testing.T) (int64, error) {
 	})
 	require.NoError(t, err)
 	defer wd.Close()
-	req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, c.url+"/v1/messages", strings.NewReader(meteredCall))
-	require.NoError(t, err)
+	req := request(wd.Context(), t, http.MethodPost, c.url+"/v1/messages", strings.NewReader(meteredCall))
 	maps.Copy(req.Header, c.header)
 	resp, err := (&watchdoghttp.Meter{Base: c.base}).RoundTrip(req)
 	if err == nil {

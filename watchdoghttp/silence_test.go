@@ -81,8 +81,7 @@ func TestTimerLetsGo(t *testing.T) {
 func readAndForget(t *testing.T) weak.Pointer[closed] {
 	t.Helper()
 	body := &closed{Reader: strings.NewReader("hello")}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.org/", nil)
-	require.NoError(t, err)
+	req := request(t.Context(), t, http.MethodGet, "http://example.org/", nil)
 	resp, err := (&watchdoghttp.Transport{Base: based(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
 	})}).RoundTrip(req)
@@ -131,9 +130,8 @@ func TestRequestBody(t *testing.T) {
 	// sentAs returns the body that the base was given for one of that length.
 	sentAs := func(t *testing.T, body io.Reader) (original, sent io.ReadCloser) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)
-		require.NoError(t, err)
-		_, err = fetch(t, (&watchdoghttp.Transport{Base: based(func(req *http.Request) (*http.Response, error) {
+		req := request(t.Context(), t, http.MethodPost, "http://example.org/", body)
+		_, err := fetch(t, (&watchdoghttp.Transport{Base: based(func(req *http.Request) (*http.Response, error) {
 			sent = req.Body
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		})}).RoundTrip, req)
@@ -204,8 +202,7 @@ func upload(t *testing.T, change func(*http.Request), send func(*http.Request) e
 	t.Helper()
 	copied := func() (io.ReadCloser, error) { return io.NopCloser(&slow{chunks: 3}), nil }
 	body, _ := copied()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)
-	require.NoError(t, err)
+	req := request(t.Context(), t, http.MethodPost, "http://example.org/", body)
 	req.GetBody = copied
 	change(req)
 	base := based(func(req *http.Request) (*http.Response, error) {

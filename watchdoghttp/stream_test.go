@@ -85,8 +85,7 @@ func TestBody(t *testing.T) {
 	t.Run("in answer to a request that is not changed, and that its answer names", func(t *testing.T) {
 		overBoth(t, stall, func(o *online) {
 			body := io.NopCloser(strings.NewReader("hello"))
-			req, err := http.NewRequestWithContext(o.Context(), http.MethodPost, "http://example.org/", body)
-			require.NoError(o, err)
+			req := request(o.Context(), o, http.MethodPost, "http://example.org/", body)
 			before := *req
 			resp, err := o.transport.RoundTrip(req)
 			require.NoError(o, err)
@@ -159,8 +158,7 @@ func echo(t *testing.T) http.HandlerFunc {
 func TestUpgrade(t *testing.T) {
 	// upgrade returns the connection as its user has it.
 	upgrade := func(o *online, ctx context.Context) io.ReadWriteCloser {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.org/", nil)
-		require.NoError(o, err)
+		req := request(ctx, o, http.MethodGet, "http://example.org/", nil)
 		req.Header.Set("Connection", "Upgrade")
 		req.Header.Set("Upgrade", "echo")
 		resp, err := o.client.Do(req)

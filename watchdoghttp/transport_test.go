@@ -35,6 +35,14 @@ const canaryPanic = "canary-77aa"
 
 var errHostGone = errors.New("host gone")
 
+// request is a request of a context.
+func request(ctx context.Context, tb testing.TB, method, url string, body io.Reader) *http.Request {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	require.NoError(tb, err)
+	return req
+}
+
 // quiet is the log of tests that stop runs on purpose.
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -82,8 +90,7 @@ func fetch(t *testing.T, do func(*http.Request) (*http.Response, error), req *ht
 // get asks for a path, with what must not be told in its query.
 func (o *online) get(ctx context.Context, path string) (page, error) {
 	o.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.org"+path+"?key="+canaryPanic, nil)
-	require.NoError(o, err)
+	req := request(ctx, o, http.MethodGet, "http://example.org"+path+"?key="+canaryPanic, nil)
 	return fetch(o.T, o.client.Do, req)
 }
 
@@ -98,8 +105,7 @@ func (o *online) opened(ctx context.Context, path string) page {
 // trip sends a request through a transport.
 func trip(t *testing.T, transport *watchdoghttp.Transport) (page, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.org/", nil)
-	require.NoError(t, err)
+	req := request(t.Context(), t, http.MethodGet, "http://example.org/", nil)
 	return fetch(t, transport.RoundTrip, req)
 }
 
@@ -311,8 +317,7 @@ func TestActivity(t *testing.T) {
 	t.Run("as is the request, while it is sent", func(t *testing.T) {
 		overBoth(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }, func(o *online) {
 			inRun(o, func(wd *watchdog.Watchdog) {
-				req, err := http.NewRequestWithContext(wd.Context(), http.MethodPost, "http://example.org/", trickle(20, 8*time.Second))
-				require.NoError(o, err)
+				req := request(wd.Context(), o, http.MethodPost, "http://example.org/", trickle(20, 8*time.Second))
 				resp, err := o.client.Do(req)
 				require.NoError(o, err, "sending took longer than the silence may be")
 				resp.Body.Close()
@@ -353,9 +358,8 @@ func trickle(chunks int, each time.Duration) io.Reader {
 func TestTransportInvalid(t *testing.T) {
 	t.Run("says so and closes the request's body", func(t *testing.T) {
 		body := &closed{Reader: strings.NewReader("hello")}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)
-		require.NoError(t, err)
-		_, err = fetch(t, (&watchdoghttp.Transport{Idle: -1}).RoundTrip, req)
+		req := request(t.Context(), t, http.MethodPost, "http://example.org/", body)
+		_, err := fetch(t, (&watchdoghttp.Transport{Idle: -1}).RoundTrip, req)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.Equal(t, 1, body.times)
 		_, err = trip(t, &watchdoghttp.Transport{Idle: -1})

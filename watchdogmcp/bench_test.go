@@ -43,12 +43,8 @@ func newBench(b *testing.B, guarded bool, call func(ctx context.Context) (mcp.Re
 	require.NoError(b, err)
 	n.session, err = client.Connect(b.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: protocols[0]})
 	require.NoError(b, err)
-	n.wd, err = watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}})
-	require.NoError(b, err)
-	b.Cleanup(func() {
-		_ = n.session.Close()
-		_ = n.wd.Close()
-	})
+	b.Cleanup(func() { _ = n.session.Close() })
+	n.wd = newRun(b, watchdog.Budget{Idle: time.Hour})
 	return n
 }
 

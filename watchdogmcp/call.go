@@ -64,21 +64,19 @@ func (g *Guard) call(ctx context.Context, next mcp.MethodHandler, c call) (mcp.R
 		tool.Input, _ = json.Marshal(c.input) // if that fails, so does the call
 	}
 	result, ended, err := adapter.Do(ctx, g.guard, tool, func(ctx context.Context) (mcp.Result, error) {
-		defer g.tokens.follow(c, watchdog.FromContext(ctx))()
+		layer := watchdog.FromContext(ctx)
+		defer g.tokens.forget(g.tokens.follow(c, layer), layer)
 		result, err := next(ctx, callTool, &mcp.ClientRequest[mcp.Params]{Session: c.session, Params: c.params})
 		if err != nil {
 			return nil, gone(c.session, tool.Tool, err)
 		}
 		return result, failed(result)
 	}, outcome)
-	if failure := (*failure)(nil); errors.As(err, &failure) {
-		err = nil
-	}
 	advice := g.guard.TurnIfIdle(wd)
-	switch {
-	case err != nil:
+	if err != nil && !errors.As(err, new(*failure)) {
 		return nil, err // and the messages wait for a result
-	case ended != nil:
+	}
+	if ended != nil {
 		result = &mcp.CallToolResult{IsError: true, Content: texts(ended.Text())}
 	}
 	if wd == nil || g.cfg.NoMessages {

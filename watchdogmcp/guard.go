@@ -114,29 +114,33 @@ func newTokens(guard string) *tokens {
 	return &tokens{prefix: "watchdog-" + guard + "-", calls: map[token][]*watchdog.Watchdog{}}
 }
 
-// follow gives a call a token if it has none, and takes its progress for signs of life of the layer until forget.
-func (t *tokens) follow(c call, layer *watchdog.Watchdog) (forget func()) {
+// follow gives a call a token if it has none, and takes its progress for signs of life of the layer until forget, to
+// which it returns the key.
+func (t *tokens) follow(c call, layer *watchdog.Watchdog) (key token) {
 	value := c.params.GetProgressToken()
 	if value == nil {
-		value = t.prefix + strconv.FormatUint(t.last.Add(1), 10)
+		var digits [20]byte
+		value = t.prefix + string(strconv.AppendUint(digits[:0], t.last.Add(1), 10))
 		c.params.SetProgressToken(value)
 	}
-	key := token{c.session, keyValue(value)}
+	key = token{c.session, keyValue(value)}
 	if key.value == nil || layer == nil {
-		return func() {}
+		return token{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls[key] = append(t.calls[key], layer)
-	return func() { t.forget(key, layer) }
+	return key
 }
 
 func (t *tokens) forget(key token, layer *watchdog.Watchdog) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	layers := t.calls[key]
-	at := slices.Index(layers, layer)
-	if t.calls[key] = slices.Delete(layers, at, at+1); len(t.calls[key]) == 0 {
+	if at := slices.Index(layers, layer); at >= 0 {
+		layers = slices.Delete(layers, at, at+1)
+	}
+	if t.calls[key] = layers; len(layers) == 0 {
 		delete(t.calls, key)
 	}
 }

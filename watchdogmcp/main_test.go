@@ -109,11 +109,11 @@ func (f *fixture) use(ctx context.Context, tool string) (*mcp.CallToolResult, er
 }
 
 // newRun begins a run that is kept in memory and closed with the test.
-func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
-	t.Helper()
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, wd.Close()) })
+func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
+	tb.Helper()
+	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
 	return wd
 }
 

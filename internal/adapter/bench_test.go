@@ -5,25 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 )
-
-func benchRun(b *testing.B) *watchdog.Watchdog {
-	b.Helper()
-	wd, err := watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}})
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, wd.Close()) })
-	return wd
-}
 
 func bare(context.Context) (string, error) { return "ok", nil }
 
 // BenchmarkTool is a call of a tool with its hold, its layer and its step, in a run that is kept in memory.
 func BenchmarkTool(b *testing.B) {
-	wd, call := benchRun(b), search(`{"q":"x"}`)
+	wd, call := newRun(b, watchdog.Budget{Idle: time.Hour}), search(`{"q":"x"}`)
 	var g *adapter.Guard
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -44,13 +44,13 @@ func Do[T any](
 ) (result T, ended *Ended, err error) {
 	wd := watchdog.FromContext(ctx)
 	charge, err := wd.Admit(ctx, "", watchdog.Amount{ToolCalls: 1, Tool: call.Tool})
-	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
-		ended = &Ended{tool: call.Tool, refused: refused}
-		g.turn(wd, agentIn(ctx, call.Agent)).add(g.step(call, []byte(ended.Text()), false, true))
-		return result, ended, nil
-	}
 	if err != nil {
-		return result, nil, err
+		if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
+			ended = &Ended{tool: call.Tool, refused: refused}
+			g.turn(wd, agentIn(ctx, call.Agent)).add(g.step(call, []byte(ended.Text()), false, true))
+			err = nil
+		}
+		return result, ended, err
 	}
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
 	defer func() { g.settle(wd, charge, used) }() // also after a panic
@@ -161,7 +161,8 @@ func (g *Guard) hold(wd *watchdog.Watchdog, tool string) (h *watchdog.Hold, name
 }
 
 func (g *Guard) name(tool string) string {
-	return plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+	var digits [20]byte
+	return plain(tool) + "-" + string(strconv.AppendUint(digits[:0], g.calls.Add(1), 10))
 }
 
 func (p part) close() {

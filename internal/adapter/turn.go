@@ -191,12 +191,24 @@ func (t *turn) take() []loop.Step {
 	return steps
 }
 
+// reuse takes back the memory of steps that were told, unless there were many.
+func (t *turn) reuse(steps []loop.Step) {
+	const many = 32
+	clear(steps)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil && cap(steps) <= many {
+		t.steps = steps[:0]
+	}
+}
+
 // tell tells of the turn that has ended, and returns what the detector of loops says of it.
 func (t *turn) tell() loop.Advice {
 	steps := t.take()
 	if len(steps) == 0 {
 		return loop.Go
 	}
+	defer t.reuse(steps)
 	return t.run().Step(steps...).Advice
 }
 

@@ -56,7 +56,6 @@ func readAll(r io.Reader, length, limit int64) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// unzip decompresses a body.
 func unzip(zipped []byte, limit int64) (body []byte, why Reason) {
 	reader, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err != nil {

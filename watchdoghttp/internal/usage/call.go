@@ -94,7 +94,6 @@ func (c *Call) Bound(most Maximum, past *History) (Bound, error) {
 	return bound, nil
 }
 
-// unboundedIn says what the bound lacks, if anything.
 func (c *Call) unboundedIn(bound Bound, most Maximum) error {
 	switch {
 	case bound.Input == 0:

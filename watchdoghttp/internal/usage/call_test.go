@@ -96,6 +96,8 @@ func TestInlineText(t *testing.T) {
 			`{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000},"messages":[]}`, 0, 5000},
 		{"a budget of thinking above it", usage.Anthropic,
 			`{"model":"m","thinking":{"type":"enabled","budget_tokens":9000},"max_tokens":5000,"messages":[]}`, 0, 14000},
+		{"one as large as it", usage.Anthropic,
+			`{"model":"m","thinking":{"type":"enabled","budget_tokens":5000},"max_tokens":5000,"messages":[]}`, 0, 10000},
 		{"no output", usage.Anthropic, `{"model":"m","max_tokens":0,"messages":[]}`, 0, 0},
 		{"a key with escapes", usage.Anthropic, `{"m\u006fdel":"m","max_\u0074okens":7,"messages":[]}`, 0, 7},
 		{"candidates", usage.Chat, `{"model":"m","max_completion_tokens":10,"n":3,"messages":[{"role":"user","content":"x"}],
@@ -234,6 +236,19 @@ func TestOutput(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 4*declared.Output, bound.Output)
 	})
+	t.Run("a call to compact has the longest answer of its model, or the declared one", func(t *testing.T) {
+		for most, want := range map[usage.Maximum]int64{{}: 128_000, {Output: 7}: 7} {
+			bound, err := readAt(t, "/v1/responses/compact", `{"model":"gpt-5","input":"x"}`).Bound(most, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, bound.Output)
+		}
+	})
+	t.Run("each call that the API can make besides has as much", func(t *testing.T) {
+		body := `{"model":"m","max_tokens":10,"messages":[],"fallbacks":[{},{}]}`
+		bound, err := readCall(t, usage.Anthropic, body).Bound(usage.Maximum{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, usage.Bound{Input: 3 * int64(len(body)+1024), Output: 3 * 10}, bound)
+	})
 	t.Run("a maximum that is no count is none", func(t *testing.T) {
 		for _, n := range []string{"-1", "1e3", `"100"`, "99999999999999999999", "[]"} {
 			_, err := readCall(t, usage.Chat, `{"messages":[],"max_tokens":`+n+`}`).Bound(usage.Maximum{}, nil)
@@ -287,6 +302,12 @@ func TestCall(t *testing.T) {
 			require.Equal(t, usage.Malformed, why.Reason)
 			_, err = call.Bound(declared, nil)
 			require.NoError(t, err)
+		}
+	})
+	t.Run("what the API may cut takes in nothing that is known", func(t *testing.T) {
+		for truncation, known := range map[string]bool{"auto": false, "disabled": true} {
+			call := readCall(t, usage.Responses, `{"model":"m","input":"x","truncation":"`+truncation+`"}`)
+			require.Equal(t, known, call.TookIn(took(5, 1)))
 		}
 	})
 	t.Run("it names the model and how it is answered", func(t *testing.T) {

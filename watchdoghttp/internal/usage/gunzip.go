@@ -19,7 +19,6 @@ type gunzip struct {
 	err   error
 }
 
-// newGunzip returns a gunzip that hands on what it decompressed.
 func newGunzip(out func([]byte)) *gunzip {
 	g := new(gunzip)
 	g.next, g.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -29,7 +28,6 @@ func newGunzip(out func([]byte)) *gunzip {
 	return g
 }
 
-// feed decompresses a chunk, and reports whether it could.
 func (g *gunzip) feed(chunk []byte) bool {
 	if len(chunk) == 0 {
 		return true
@@ -40,7 +38,6 @@ func (g *gunzip) feed(chunk []byte) bool {
 	return more || g.err == nil
 }
 
-// end ends the coroutine.
 func (g *gunzip) end() { g.stop() }
 
 func (g *gunzip) run(out func([]byte)) error {
@@ -78,7 +75,6 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait waits until there is input, and reports whether there is.
 func (g *gunzip) wait() bool {
 	for len(g.input) == 0 {
 		if !g.yield(struct{}{}) {

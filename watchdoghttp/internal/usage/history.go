@@ -238,7 +238,6 @@ func (h *History) Learn(c *Call, result Result) {
 	}
 }
 
-// answered is what there is to remember of a call.
 func (c *Call) answered(result Result) *answered {
 	a := &answered{key: c.key, turns: c.turns, input: unknown, output: result.Usage.TokensOut()}
 	input, known := c.taught(result)

@@ -224,20 +224,21 @@ func TestHistoryReasoning(t *testing.T) {
 // TestHistoryForgets protects a run of many calls: what it remembers has a bound, and the last ones are known.
 func TestHistoryForgets(t *testing.T) {
 	past := new(usage.History)
-	message := func(n int) string { return fmt.Sprintf(`{"role":"user","content":"message %d"}`, n) }
 	var said []string
-	for n := range 700 {
-		said = append(said, message(n))
+	for n := range 140 {
+		for i := range 5 {
+			said = append(said, fmt.Sprintf(`{"role":"user","content":"message %d"}`, 5*n+i))
+		}
 		call := readCall(t, usage.Anthropic, historyCall(said...))
 		bound := inputOf(t, call, past)
 		if n > 0 {
-			require.Less(t, bound, int64(1000+9*n+200), n)
+			require.Less(t, bound, int64(1000+9*n+500), n)
 		}
 		past.Learn(call, took(int64(1000+9*n), 5))
 		require.LessOrEqual(t, usage.HistorySize(past), 256<<10)
 	}
 	require.Greater(t, usage.HistorySize(past), 128<<10, "it does forget")
-	other := inputOf(t, readCall(t, usage.Anthropic, historyCall(said[0])), past)
+	other := inputOf(t, readCall(t, usage.Anthropic, historyCall(said[:5]...)), past)
 	require.Greater(t, other, int64(1000))
 }
 

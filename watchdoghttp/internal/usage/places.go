@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// A slot says what stands at a place of a response. The counts come first.
+// A slot says what stands at a place of a response: first are counts, of which there is one each.
 type slot uint8
 
 const (
-	slotInput slot = iota
+	noSlot slot = iota
+	slotInput
 	slotCacheWrite
 	slotCacheWrite5m
 	slotCacheWrite1h
@@ -25,16 +26,33 @@ const (
 	slotOutputAudio
 	countSlots
 
+	slotToolRequests
+	slotCleared
+	slotRoundInput
+	slotRoundOutput
+	slotDetailTokens
+	numberSlots
+
 	slotModel
 	slotTier
 	slotSpeed
 	slotState // what the response or the event is: whether all is over
 	slotStop  // why the model stopped
 	slotCut   // why an answer ended, where that does not say that all is over
-	slotText  // what is read by its name
+	slotItemType
+	slotRoundType
+	slotModality
 	textSlots
 
-	slotOther // what is read by its name, and is no text
+	slotRoot
+	slotUsage
+	slotChoice
+	slotRound
+	slotQuery
+	slotPromptDetail // tokens of one modality, and those of what was cached, of what tools gave the model, and of output
+	slotCacheDetail
+	slotToolDetail
+	slotOutputDetail
 )
 
 // A place is a path in the JSON of a response. In it, brackets are each element of an array, and a star is each other
@@ -44,30 +62,17 @@ type place struct {
 	slot slot
 }
 
-// An apiPlaces has the places of an API's responses and events, and the tree of them. Of two places of one slot that
-// are both there the later one counts.
-type apiPlaces struct {
-	places []place
-	root   *node
-}
-
-// placesOf returns those of an API. They are made when a response is read first, as the tables of requests are.
-func placesOf(api API) *apiPlaces {
-	return allPlaces()[api]
-}
-
-var allPlaces = sync.OnceValue(func() []*apiPlaces {
-	all := make([]*apiPlaces, Gemini+1)
-	for api, places := range map[API][]place{
-		Anthropic: anthropicPlaces(), Chat: chatPlaces(), Responses: responsesPlaces(), Gemini: geminiPlaces(),
-	} {
-		all[api] = &apiPlaces{places, tree(places)}
+// roots have the places of each API's responses and events, as trees. Of two places of one slot that are both there
+// the later one counts. They are made when a response is read first, as the tables of requests are.
+var roots = sync.OnceValue(func() []*node {
+	all := []*node{
+		Anthropic: tree(anthropicPlaces()), Chat: tree(chatPlaces()), Responses: tree(responsesPlaces()),
+		Gemini: tree(geminiPlaces()),
 	}
-	all[Gemini].root.elem = all[Gemini].root // a stream is many, as events or as the elements of an array
+	all[Gemini].elem = all[Gemini] // a stream is many, as events or as the elements of an array
 	return all
 })
 
-// within returns the places inside of that one.
 func within(outer string, places ...place) (inner []place) {
 	for _, p := range places {
 		inner = append(inner, place{outer + "." + p.path, p.slot})
@@ -83,28 +88,28 @@ func anthropicPlaces() []place {
 		{"cache_creation.ephemeral_1h_input_tokens", slotCacheWrite1h},
 		{"cache_read_input_tokens", slotCacheRead}, {"output_tokens", slotOutput},
 		{"output_tokens_details.thinking_tokens", slotReasoning}, {"service_tier", slotTier}, {"speed", slotSpeed},
-		{"server_tool_use.*", slotOther}, {"iterations[].type", slotText}, {"iterations[].input_tokens", slotOther},
-		{"iterations[].cache_creation_input_tokens", slotOther},
-		{"iterations[].cache_read_input_tokens", slotOther}, {"iterations[].output_tokens", slotOther},
-	}...), place{"model", slotModel},
-		place{"context_management.applied_edits[].cleared_input_tokens", slotOther})
+		{"server_tool_use.*", slotToolRequests}, {"iterations[]", slotRound}, {"iterations[].type", slotRoundType},
+		{"iterations[].input_tokens", slotRoundInput}, {"iterations[].cache_creation_input_tokens", slotRoundInput},
+		{"iterations[].cache_read_input_tokens", slotRoundInput}, {"iterations[].output_tokens", slotRoundOutput},
+	}...), []place{
+		{"usage", slotUsage}, {"model", slotModel},
+		{"context_management.applied_edits[].cleared_input_tokens", slotCleared},
+	}...)
 	places := append(usage, within("message", usage...)...)
 	return append(places, place{"stop_reason", slotStop}, place{"delta.stop_reason", slotStop})
 }
 
-// chatPlaces are those of a completion, and of its chunks.
 func chatPlaces() []place {
 	return append(openAIUsage("prompt_tokens", "completion_tokens"), []place{
-		{"usage.server_tool_use.*", slotOther}, {"model", slotModel}, {"service_tier", slotTier},
-		{"choices[].finish_reason", slotCut},
+		{"usage.server_tool_use.*", slotToolRequests}, {"model", slotModel}, {"service_tier", slotTier},
+		{"choices[]", slotChoice}, {"choices[].finish_reason", slotCut},
 	}...)
 }
 
-// responsesPlaces are those of a response, and of the events that have one.
 func responsesPlaces() []place {
 	response := append(openAIUsage("input_tokens", "output_tokens"), []place{
 		{"model", slotModel}, {"service_tier", slotTier}, {"status", slotState}, {"incomplete_details.reason", slotCut},
-		{"output[].type", slotText},
+		{"output[].type", slotItemType},
 	}...)
 	places := append([]place{{"object", slotState}, {"type", slotState}}, response...)
 	return append(places, within("response", response...)...)
@@ -112,86 +117,87 @@ func responsesPlaces() []place {
 
 // openAIUsage has the places of a usage, in which input and output have those names.
 func openAIUsage(input, output string) []place {
-	return within("usage", []place{
+	return append(within("usage", []place{
 		{input, slotInput}, {output, slotOutput}, {"total_tokens", slotTotal},
 		{input + "_details.cached_tokens", slotCacheRead}, {input + "_details.cache_write_tokens", slotCacheWrite},
 		{input + "_details.audio_tokens", slotInputAudio}, {input + "_details.image_tokens", slotInputImage},
 		{output + "_details.reasoning_tokens", slotReasoning},
 		{output + "_details.audio_tokens", slotOutputAudio}, {output + "_details.image_tokens", slotOutputImage},
-	}...)
+	}...), place{"usage", slotUsage})
 }
 
 // geminiPlaces are those of a response, of which a stream has many.
 func geminiPlaces() []place {
 	places := []place{
 		{"modelVersion", slotModel}, {"candidates[].finishReason", slotCut},
-		{"candidates[].groundingMetadata.webSearchQueries[]", slotOther},
+		{"candidates[].groundingMetadata.webSearchQueries[]", slotQuery}, {"usageMetadata", slotUsage},
 		{"usageMetadata.promptTokenCount", slotInput},
 		{"usageMetadata.cachedContentTokenCount", slotCacheRead}, {"usageMetadata.toolUsePromptTokenCount", slotToolInput},
 		{"usageMetadata.candidatesTokenCount", slotOutput}, {"usageMetadata.thoughtsTokenCount", slotThoughts},
 		{"usageMetadata.totalTokenCount", slotTotal}, {"usageMetadata.trafficType", slotTier},
 		{"usageMetadata.serviceTier", slotTier},
 	}
-	for _, details := range modalityDetails {
-		detail := "usageMetadata." + details + "[]"
-		places = append(places, place{detail + ".modality", slotText}, place{detail + ".tokenCount", slotOther})
+	for i, name := range []string{
+		"promptTokensDetails", "cacheTokensDetails", "toolUsePromptTokensDetails", "candidatesTokensDetails",
+	} {
+		places = append(places, within("usageMetadata", []place{
+			{name + "[]", slotPromptDetail + slot(i)}, {name + "[].modality", slotModality},
+			{name + "[].tokenCount", slotDetailTokens},
+		}...)...)
 	}
 	return places
 }
 
-// A node is a place in the JSON of a response whose value is kept, and what is in it.
+// A node is a place in the JSON of a response, and what is in it.
 type node struct {
-	keys  map[string]*node // of an object
-	other *node            // of an object: each key that is not in keys
-	elem  *node            // of an array: each element
-	text  bool             // a string here is kept
+	slot slot
+	keys map[string]*node // of an object; a star is each other key
+	elem *node            // of an array: each element
 }
 
-// follows reports whether something is kept of an array, or of an object, at the place.
+func (n *node) isText() bool { return n != nil && n.slot > numberSlots && n.slot < textSlots }
+
+// follows reports whether something is read of an array, or of an object, at the place.
 func (n *node) follows(array bool) bool {
 	if n == nil || array {
 		return n != nil && n.elem != nil
 	}
-	return n.keys != nil || n.other != nil
+	return n.keys != nil
 }
 
-// child returns the place of a key, nil if that is not kept.
-func (n *node) child(key string) *node {
-	if known := n.keys[key]; known != nil {
+// child returns the place of a key, nil if that is not read.
+func (n *node) child(key []byte) *node {
+	if known := n.keys[string(key)]; known != nil {
 		return known
 	}
-	return n.other
+	return n.keys["*"]
 }
 
 func tree(places []place) *node {
-	root := new(node)
+	root := &node{slot: slotRoot}
 	for _, p := range places {
 		at := root
 		for step := range strings.SplitSeq(strings.ReplaceAll(p.path, "[]", ".[]"), ".") {
 			at = at.step(step)
 		}
-		at.text = p.slot > countSlots && p.slot < textSlots
+		at.slot = p.slot
 	}
 	return root
 }
 
 // step returns the place one step further, and makes it if there is none.
 func (n *node) step(step string) *node {
-	next := &n.elem
-	switch {
-	case step == "*":
-		next = &n.other
-	case step != "[]":
-		if n.keys == nil {
-			n.keys = map[string]*node{}
+	if step == "[]" {
+		if n.elem == nil {
+			n.elem = new(node)
 		}
-		if n.keys[step] == nil {
-			n.keys[step] = new(node)
-		}
-		return n.keys[step]
+		return n.elem
 	}
-	if *next == nil {
-		*next = new(node)
+	if n.keys == nil {
+		n.keys = map[string]*node{}
 	}
-	return *next
+	if n.keys[step] == nil {
+		n.keys[step] = new(node)
+	}
+	return n.keys[step]
 }

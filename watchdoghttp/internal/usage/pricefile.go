@@ -86,7 +86,6 @@ func (f *priceFile) object(where string, v value, known takers) {
 
 func join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// each takes an object of any names.
 func (f *priceFile) each(take taker) taker {
 	return func(where, _ string, v value) { f.object(where, v, takers{"*": take}) }
 }

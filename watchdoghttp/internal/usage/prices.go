@@ -110,7 +110,6 @@ func (p *Prices) Has(model string) bool {
 	return ok
 }
 
-// model returns the prices of the name that matches best.
 func (p *Prices) model(model string) (ModelPrices, bool) {
 	if p == nil {
 		return ModelPrices{}, false
@@ -132,7 +131,6 @@ func (m *ModelPrices) tier(name string) (TierPrices, string) {
 	return m.TierPrices, "tier"
 }
 
-// of returns the rates of a call with so much input.
 func (t *TierPrices) of(input int64) Rates {
 	rates, threshold := t.Rates, int64(-1)
 	for _, long := range t.Above {
@@ -180,27 +178,21 @@ func (m *ModelPrices) dearest(input int64) (in, out int64) {
 	for _, tier := range append(slices.Collect(maps.Values(m.Tiers)), m.TierPrices) {
 		for _, long := range append([]LongRates{{-1, tier.Rates}}, tier.Above...) {
 			if input > long.Input {
-				in, out = max(in, long.dearestInput()), max(out, long.dearestOutput())
+				dearIn, dearOut := long.dearest()
+				in, out = max(in, dearIn), max(out, dearOut)
 			}
 		}
 	}
 	return in, out
 }
 
-func (r *Rates) dearestInput() int64 {
-	most := max(r.Input, r.write(), or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0), or(r.CacheRead, 0))
+func (r *Rates) dearest() (in, out int64) {
+	in = max(r.Input, r.write(), or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0), or(r.CacheRead, 0))
+	out = r.Output
 	for _, m := range r.Modalities {
-		most = max(most, or(m.Input, 0), or(m.CacheRead, 0))
+		in, out = max(in, or(m.Input, 0), or(m.CacheRead, 0)), max(out, or(m.Output, 0))
 	}
-	return most
-}
-
-func (r *Rates) dearestOutput() int64 {
-	most := r.Output
-	for _, m := range r.Modalities {
-		most = max(most, or(m.Output, 0))
-	}
-	return most
+	return in, out
 }
 
 // An amount is money before it is divided by a million: the sum of products.

@@ -66,7 +66,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // encoding it reads nothing, and says so.
 func NewReader(api API, encoding string) *Reader {
 	r := &Reader{tally: tally{api: api}}
-	r.scan.tally, r.scan.root = &r.tally, placesOf(api).root
+	r.scan.tally, r.scan.root = &r.tally, roots()[api]
 	r.scan.reset()
 	r.events.scan = &r.scan
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -126,7 +126,7 @@ func (r *Reader) End(whole bool) Result {
 	}
 	result.State, result.Usage, result.Model = Partial, t.usage(), t.total.model
 	result.Cut = t.cut
-	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
+	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds.any
 	if result.Unread == Readable && r.final(whole) {
 		result.State = Final
 	}
@@ -148,7 +148,6 @@ func (r *Reader) final(whole bool) bool {
 	return whole || t.api == Chat && t.empty
 }
 
-// feed takes a part of the body as it is uncompressed.
 func (r *Reader) feed(p []byte) {
 	for len(p) > 0 && r.form == formUnknown {
 		if r.sniff(p[0]) {
@@ -242,16 +241,28 @@ func (e *events) feedStep(p []byte) {
 // needless returns the length of the whole events at the beginning of p that cannot have a usage.
 func needless(p []byte) int {
 	p = p[:wholeEvents(p)]
-	for _, sign := range usageSigns {
-		if at := bytes.Index(p, sign); at >= 0 {
-			p = p[:at]
+	if at := bytes.Index(p, escapedLetter); at >= 0 {
+		p = p[:at]
+	}
+	for from := 0; ; {
+		found := bytes.Index(p[from:], usageKey)
+		if found < 0 {
+			return wholeEvents(p)
+		}
+		at := from + found
+		from = at + len(usageKey)
+		isKey := bytes.HasSuffix(p[:at], quote) && !bytes.HasSuffix(p[:at], escapedQuote)
+		if isKey && !bytes.HasPrefix(p[from:], isNull) {
+			return wholeEvents(p[:at])
 		}
 	}
-	return wholeEvents(p)
 }
 
-// usageSigns are in every event that has a usage: its key, or an escape that stands for a letter of that.
-var usageSigns = [][]byte{[]byte("usage"), []byte(`\u00`)}
+// Every event with a usage has its key, or an escape that stands for a letter of that.
+var (
+	usageKey, quote, escapedQuote, isNull = []byte("usage"), []byte(`"`), []byte(`\"`), []byte(`":null`)
+	escapedLetter                         = []byte("u00") // that is searched for faster than with its backslash
+)
 
 // wholeEvents returns the length of the events that end in p: up to the last empty line that comes after another one.
 func wholeEvents(p []byte) int {
@@ -266,7 +277,6 @@ func wholeEvents(p []byte) int {
 
 var lineFeed, carriageReturn = []byte("\n"), []byte("\r")
 
-// feedLine takes a part of a line.
 func (e *events) feedLine(p []byte) {
 	if len(p) == 0 {
 		return
@@ -282,7 +292,6 @@ func (e *events) feedLine(p []byte) {
 	}
 }
 
-// match compares a byte of the field's name.
 func (e *events) match(b byte) {
 	if b != dataField[e.matched] {
 		e.field = fieldOther

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Reason is why something cannot be bounded or read.
@@ -63,17 +64,14 @@ const longestPart = 64
 
 // partName returns the name if it looks like one, so that no text of a prompt is ever taken for a name.
 func partName(name string) string {
-	if len(name) > longestPart {
+	if len(name) > longestPart || strings.ContainsFunc(name, isOther) {
 		return ""
-	}
-	for i := range len(name) {
-		if !isName(name[i]) {
-			return ""
-		}
 	}
 	return name
 }
 
-func isName(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b == '.'
+// isOther reports whether a character is in no name.
+func isOther(c rune) bool {
+	isLetter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return !isLetter && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
 }

@@ -230,10 +230,8 @@ func candidates(r *request, v value) {
 	count(func(r *request, _ value, n int64) { r.call.candidates = max(r.call.candidates, n) })(r, v)
 }
 
-// stream is the field that asks for a stream.
 func stream(r *request, v value) { r.call.Stream = v.isTrue() }
 
-// model is the field that names the model.
 func model(r *request, v value) { r.call.Model = modelName(v.text()) }
 
 // modelName returns the name, if it looks like one. Names of models have slashes, colons and the like.
@@ -274,13 +272,11 @@ type kind struct {
 	is  func(*part) // what the part is, beside text; can be nil
 }
 
-// with adds to what the kind has, and returns it.
 func (k kind) with(more object) kind {
 	k.has.with(more)
 	return k
 }
 
-// as returns the kind of a part that is something beside text.
 func (k kind) as(is func(*part)) kind {
 	k.is = is
 	return k
@@ -305,7 +301,6 @@ func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 	r.object(known.has, v)
 }
 
-// typeOf returns the type of an object, or the one that is assumed where it has none.
 func typeOf(v value, assumed string) string {
 	if name := memberText(v, "type"); name != "" {
 		return name
@@ -377,7 +372,6 @@ func fields(take field, names string) object {
 	return table
 }
 
-// with adds to a table, and returns it.
 func (o object) with(more ...object) object {
 	for _, m := range more {
 		maps.Copy(o, m)

@@ -166,7 +166,6 @@ func anthropicText(r *request, v value) {
 	text(r, v)
 }
 
-// anthropicSource takes the source of an image or a document.
 func anthropicSource(r *request, v value) {
 	r.kind = memberText(v, "media_type")
 	r.typed(anthropicSources, "", v)

@@ -59,7 +59,6 @@ func makeChat() {
 	chatTools = map[string]kind{"function": piece("function"), "custom": piece("custom")}
 }
 
-// inBody takes the definition of a function.
 func inBody(r *request, v value) {
 	r.call.Parts++
 	r.part(func() { r.at.put("", v) })

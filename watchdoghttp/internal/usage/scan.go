@@ -1,18 +1,19 @@
 package usage
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
-// A scanner goes through JSON of any size and depth as it arrives, and keeps the values that stand on the paths of a
-// tree. It skips all else, and checks only the form of what it follows. After a mistake there, or where more would be
-// kept than any API sends, it ignores the rest of the value, up to the next reset. What it keeps depends on the bytes,
-// never on how they were cut.
+// A scanner goes through JSON of any size and depth as it arrives, in constant memory, and tells a tally what stands on
+// the paths of a tree. It skips all else, and checks only the form of what it follows. After a mistake there it ignores
+// the rest of the value, up to the next reset. What it tells depends on the bytes, never on how they were cut.
 //
 // Rejected: package encoding/json, which holds a whole value, and an answer can be as long as it wants.
 type scanner struct {
-	tally *tally // gets each object that is a whole response or event
+	tally *tally
 	root  *node
 
 	mode   scanMode
@@ -20,10 +21,9 @@ type scanner struct {
 	frames [maxFrames]frame
 	depth  int // of frames
 	nested int // containers that are open and not followed, inside the last frame
-	kept   int // values of the object
 
 	isKey   bool // the string is a key
-	keep    bool // the string is kept
+	keep    bool // the string is kept until its end
 	escaped bool // the next byte of the string is
 	text    [longestText]byte
 	length  int // above its capacity if it does not fit
@@ -31,17 +31,13 @@ type scanner struct {
 
 const (
 	maxFrames   = 8
-	longestText = 400    // a name that matters, with each letter escaped
-	mostKept    = 10_000 // values of one response
+	longestText = 400 // a name that matters, with each letter escaped
 )
 
 // A frame is a container that is open and followed.
 type frame struct {
-	node    *node
-	array   bool
-	key     string // of the member that comes or is read
-	members members
-	list    []any
+	node  *node
+	array bool
 }
 
 type scanMode uint8
@@ -57,9 +53,8 @@ const (
 	scanBroken // after a mistake
 )
 
-// reset makes the scanner ready for another value.
 func (s *scanner) reset() {
-	s.mode, s.node, s.depth, s.nested, s.kept, s.escaped = scanValue, s.root, 0, 0, 0, false
+	s.mode, s.node, s.depth, s.nested = scanValue, s.root, 0, 0
 }
 
 func (s *scanner) feed(p []byte) {
@@ -73,7 +68,7 @@ func (s *scanner) feed(p []byte) {
 			p = p[s.skipNested(p):]
 		case scanScalar:
 			if isDelimiter(p[0]) {
-				s.endValue(json.Number(s.read()))
+				s.endScalar(false)
 				continue
 			}
 			s.add(p[:1])
@@ -120,7 +115,6 @@ func (s *scanner) step(b byte) {
 
 func (s *scanner) top() *frame { return &s.frames[s.depth-1] }
 
-// ends reports whether the byte ends the innermost frame.
 func (s *scanner) ends(b byte) bool {
 	return s.depth > 0 && (s.top().array && b == ']' || !s.top().array && b == '}')
 }
@@ -129,7 +123,7 @@ func (s *scanner) ends(b byte) bool {
 func (s *scanner) begin(b byte) {
 	switch b {
 	case '"':
-		s.beginString(false, s.node != nil && s.node.text)
+		s.beginString(false, s.node.isText())
 	case '{', '[':
 		s.open(b == '[')
 	case ',', ':', '}', ']':
@@ -146,63 +140,39 @@ func (s *scanner) begin(b byte) {
 
 // open begins a container. One that has nothing on a path is skipped.
 func (s *scanner) open(array bool) {
-	isRoot := s.node == s.root
-	if isRoot && array {
-		s.tally.array = true
+	if s.node != nil {
+		s.tally.open(s.node.slot, array)
 	}
 	if s.depth == maxFrames || !s.node.follows(array) {
 		s.mode, s.nested = scanNested, 1
 		return
 	}
-	if isRoot {
-		s.kept = 0
-	}
-	s.frames[s.depth] = frame{node: s.node, array: array}
+	s.frames[s.depth] = frame{s.node, array}
 	s.depth++
+	s.mode = scanKey
 	if array {
-		s.node = s.node.elem
-		return
+		s.mode, s.node = scanValue, s.node.elem
 	}
-	s.mode, s.top().members = scanKey, members{}
 }
 
-// pop ends the innermost frame.
 func (s *scanner) pop() {
-	top := *s.top()
+	s.tally.close(s.top().node.slot, s.top().array)
 	s.depth--
-	s.node = top.node
-	isRoot := s.node == s.root
-	switch {
-	case isRoot && top.array:
-		s.tally.whole = true
-	case isRoot:
-		s.tally.take(top.members)
+	s.endValue()
+}
+
+func (s *scanner) endScalar(isText bool) {
+	if s.node != nil {
+		s.tally.scalar(s.node.slot, s.read(), isText)
 	}
-	if top.array {
-		s.endValue(top.list)
-		return
-	}
-	s.endValue(top.members)
+	s.endValue()
 }
 
 // endValue goes on after a value. After the outermost one another may come.
-func (s *scanner) endValue(v any) {
-	follows := s.node != nil && s.node != s.root && s.depth > 0
+func (s *scanner) endValue() {
 	s.mode, s.node = scanNext, nil
 	if s.depth == 0 {
 		s.mode, s.node = scanValue, s.root
-	}
-	if !follows {
-		return
-	}
-	top := s.top()
-	if top.array {
-		top.list = append(top.list, v)
-	} else {
-		top.members[top.key] = v
-	}
-	if s.kept++; s.kept > mostKept {
-		s.mode = scanBroken
 	}
 }
 
@@ -210,34 +180,44 @@ func (s *scanner) beginString(isKey, keep bool) {
 	s.mode, s.isKey, s.keep, s.escaped, s.length = scanString, isKey, keep, false, 0
 }
 
-// feedString takes a part of a string, and returns how long that is.
+// feedString takes a part of a string, and returns how long that is. Only the backslashes before a quote matter, and
+// those at the end of the part.
 func (s *scanner) feedString(p []byte) int {
-	for i, b := range p {
+	for end := 0; ; end++ {
+		next := bytes.IndexByte(p[end:], '"')
+		if end += next; next < 0 {
+			end = len(p)
+		}
+		slashes := end - len(bytes.TrimRight(p[:end], `\`))
+		escaped := slashes%2 == 1
+		if slashes == end && s.escaped { // they go on from the part before
+			escaped = !escaped
+		}
 		switch {
-		case s.escaped:
-			s.escaped = false
-		case b == '\\':
-			s.escaped = true
-		case b == '"':
-			s.add(p[:i])
+		case next < 0:
+			s.escaped = escaped
+			s.add(p)
+			return end
+		case !escaped:
+			s.add(p[:end])
 			s.endString()
-			return i + 1
+			return end + 1
 		}
 	}
-	s.add(p)
-	return len(p)
 }
 
 func (s *scanner) endString() {
 	switch {
 	case s.isKey:
-		top := s.top()
-		top.key = s.read()
-		s.mode, s.node = scanColon, top.node.child(top.key)
+		key := s.read()
+		s.mode, s.node = scanColon, s.top().node.child(key)
+		if s.node != nil && s.node.slot == slotToolRequests {
+			s.tally.draft.tool = toolNamed(strings.TrimSuffix(string(key), "_requests"))
+		}
 	case s.nested > 0:
 		s.mode = scanNested
 	default:
-		s.endValue(s.read())
+		s.endScalar(true)
 	}
 }
 
@@ -253,7 +233,7 @@ func (s *scanner) skipNested(p []byte) int {
 			s.nested++
 		case '}', ']':
 			if s.nested--; s.nested == 0 {
-				s.endValue(skipped{})
+				s.endValue()
 				return i + 1
 			}
 		}
@@ -269,13 +249,17 @@ func (s *scanner) add(p []byte) {
 }
 
 // read returns the text that was kept, empty if it is none or too long to be anything that is known.
-func (s *scanner) read() (text string) {
+func (s *scanner) read() []byte {
 	if s.length > longestText {
-		return ""
+		return nil
 	}
-	text = string(s.text[:s.length])
-	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
-		return ""
+	text := s.text[:s.length]
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
 	}
-	return text
+	var unescaped string
+	if json.Unmarshal(fmt.Appendf(nil, `"%s"`, text), &unescaped) != nil {
+		return nil
+	}
+	return []byte(unescaped)
 }

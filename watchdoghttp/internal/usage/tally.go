@@ -1,18 +1,21 @@
 package usage
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// A tally keeps the counts of one response. What an event says counts when its JSON is whole and had usage. Later
-// counts replace earlier ones, because every API sends running totals.
+// A tally keeps the counts of one response. What an event says is a draft, which counts when its JSON is whole and had
+// usage. Later counts replace earlier ones, because every API sends running totals.
 type tally struct {
-	api   API
 	total counts
+	draft draft
+	names [3]string // that came last, of the model, the tier and the speed
 
+	api       API
 	seen      bool // usage that can be read
 	malformed bool // the last usage could not be
 	over      bool // the last usage was that of the end
@@ -24,235 +27,221 @@ type tally struct {
 
 // counts are the numbers and names of a response so far.
 type counts struct {
-	count [countSlots]int64
-	by    [len(modalityDetails)][modalities]int64
+	billed
 	tools [tools]int64
-	// roundIn and roundOut are those of calls that the API made besides, each the sum of all.
-	roundIn, roundOut int64
 	// cleared is what the API cleared from the conversation before it was read, in tokens.
 	cleared int64
-	// rounds says that the API made other calls of a model besides.
-	rounds bool
 
 	model, tier, speed string
 }
 
-// members are those of an object of a response, as far as they stand on its API's paths: a json.Number is a number or a
-// word, and other values are members, lists, strings and skipped.
-type members map[string]any
-
-// skipped stands for an array or an object that is kept nowhere.
-type skipped struct{}
-
-// at returns what stands at a path without arrays, nil for null and for nothing.
-func (m members) at(path string) any {
-	first, rest, further := strings.Cut(path, ".")
-	v := m[first]
-	switch inner, _ := v.(members); {
-	case v == json.Number("null"):
-		return nil
-	case further:
-		return inner.at(rest)
-	}
-	return v
+// billed is what a second usage of an event replaces.
+type billed struct {
+	count [countSlots]int64
+	listed
 }
 
-// elements returns the objects of a list.
-func (m members) elements(path string) (all []members) {
-	list, _ := m.at(path).([]any)
-	for _, v := range list {
-		if element, ok := v.(members); ok {
-			all = append(all, element)
-		}
-	}
-	return all
+// listed is what is the sum of a list.
+type listed struct {
+	by     [details][modalities]int64
+	rounds rounds
 }
 
-func (m members) text(path string) string {
-	text, _ := m.at(path).(string)
-	return text
+// details is how many lists of tokens by modality Gemini has.
+const details = slotOutputDetail - slotPromptDetail + 1
+
+// rounds are calls that the API made besides, in all.
+type rounds struct {
+	any     bool
+	in, out int64
 }
 
-// An event is one event of a response, or the whole, while it is read.
-type event struct {
+// A draft is one event of a response, or the whole, while it is read: what was known before, with what it says. The
+// requests of tools, and what was cleared, are its own alone.
+type draft struct {
 	counts
 
-	bad     bool // a count of it is none
-	stopped bool // it says why the model stopped, or that the response is over
+	usage   bool   // there is one
+	bad     uint32 // counts that are none: a bit for each slot
+	stopped bool   // it says why the model stopped, or that the response is over
 	cut     bool
+	choice  bool // it has one
+	tool    Tool // whose requests come
+
+	// What its lists have so far, and the element that is read.
+	own   listed
+	round struct {
+		isCall  bool // the call itself, whose usage is told apart
+		in, out int64
+	}
+	detail struct {
+		by     Modality
+		known  bool
+		tokens int64
+	}
 }
 
-// take takes a whole response or event. One without usage is of no account.
-func (t *tally) take(m members) {
-	hasUsage := func(path string) bool { _, is := m.at(path).(members); return is }
-	if !slices.ContainsFunc(usagePaths, hasUsage) {
-		return
-	}
-	e := event{counts: t.total}
-	for _, p := range placesOf(t.api).places {
-		if strings.Contains(p.path, "[]") {
-			continue
-		}
-		e.take(p.slot, m.at(p.path))
-	}
-	choices, _ := m.at("choices").([]any)
-	for _, answer := range slices.Concat(m.elements("choices"), m.elements("candidates")) {
-		e.cut = e.cut || isCut(answer.text("finish_reason")) || isCut(answer.text("finishReason"))
-	}
-	switch t.api {
-	case Gemini:
-		e.ofGemini(m)
-	case Anthropic, Chat:
-		e.ofMessage(m)
-		inner, _ := m.at("message").(members)
-		e.ofMessage(inner)
-	case Responses:
-		inner, _ := m.at("response").(members)
-		e.called(slices.Concat(m.elements("output"), inner.elements("output")))
-	}
-	if t.malformed = e.bad; t.malformed {
-		return
-	}
-	t.seen, t.over, t.empty, t.cut = true, e.stopped, len(choices) == 0, t.cut || e.cut
-	t.total = e.counts
-}
-
-// usagePaths are where usage is, in one API or another.
-var usagePaths = []string{"usage", "usageMetadata", "message.usage", "response.usage"}
-
-// take takes what stands at a place. Nothing is as if it were not there.
-func (e *event) take(s slot, v any) {
-	text, _ := v.(string)
+func (t *tally) open(at slot, array bool) {
+	d := &t.draft
 	switch {
-	case v == nil:
-	case s < countSlots:
-		e.count[s] = e.number(v)
-	case s == slotModel:
-		setName(&e.model, text)
-	case s == slotTier:
-		setName(&e.tier, strings.ToLower(text))
-	case s == slotSpeed:
-		setName(&e.speed, strings.ToLower(text))
-	case s == slotState:
-		e.stopped = isOver(text)
-	case s == slotStop:
-		e.stopped = text != ""
-		e.cut = e.cut || isCut(text)
-	case s == slotCut:
-		e.cut = e.cut || isCut(text)
+	case at == slotRoot && array:
+		t.array = true
+	case at == slotRoot:
+		*d = draft{counts: t.total}
+		d.tools, d.cleared = [tools]int64{}, 0
+	case at == slotUsage:
+		t.forget()
+		d.usage = !array
+	case at == slotRound:
+		d.round.isCall, d.round.in, d.round.out = false, 0, 0
+	case at >= slotPromptDetail:
+		d.detail.known, d.detail.tokens = false, 0
+	default:
+		t.scalar(at, nil, true)
 	}
 }
 
-// setName sets a name to another one, if it looks like one.
-func setName(to *string, name string) {
-	if name = partName(name); name != "" {
-		*to = name
+func (t *tally) forget() {
+	t.draft.usage, t.draft.bad, t.draft.billed, t.draft.own = false, 0, t.total.billed, listed{}
+}
+
+func (t *tally) close(at slot, array bool) {
+	d := &t.draft
+	switch {
+	case at == slotRoot && array:
+		t.whole = true
+	case at == slotRoot:
+		t.commit()
+	case at == slotRound && !d.round.isCall:
+		own := &d.own.rounds
+		own.any, own.in, own.out = true, sum(own.in, d.round.in), sum(own.out, d.round.out)
+		d.rounds = *own
+	case at >= slotPromptDetail && d.detail.known:
+		own := &d.own.by[at-slotPromptDetail]
+		own[d.detail.by] = sum(own[d.detail.by], d.detail.tokens)
+		d.by[at-slotPromptDetail] = *own
+	}
+}
+
+// commit ends an event. One without usage is of no account.
+func (t *tally) commit() {
+	d := &t.draft
+	if !d.usage {
+		return
+	}
+	if t.malformed = d.bad != 0; t.malformed {
+		return
+	}
+	t.seen, t.over, t.empty, t.cut = true, d.stopped, !d.choice, t.cut || d.cut
+	for tool, requests := range t.total.tools {
+		d.tools[tool] = max(d.tools[tool], requests)
+	}
+	d.cleared = max(d.cleared, t.total.cleared)
+	t.total = d.counts
+}
+
+// scalar takes a value that is no container, or a container where none belongs: that is as a text that is not known.
+func (t *tally) scalar(at slot, value []byte, isText bool) {
+	d := &t.draft
+	switch {
+	case at > noSlot && at < numberSlots:
+		t.count(at, value, isText)
+	case at < textSlots && isText:
+		t.text(at, value)
+	case at == slotUsage:
+		t.forget()
+	case at == slotChoice:
+		d.choice = true
+	case at == slotQuery:
+		d.tools[GoogleSearch]++
+	}
+}
+
+// count takes a number. Null is as if it were not there.
+func (t *tally) count(at slot, value []byte, isText bool) {
+	d := &t.draft
+	if at < countSlots {
+		d.bad &^= 1 << at
+		d.count[at] = t.total.count[at]
+	}
+	switch isNull := !isText && string(value) == "null"; {
+	case isNull:
+	case at < countSlots:
+		d.count[at] = d.number(at, value, isText)
+	default:
+		d.add(at, d.number(at, value, isText))
 	}
 }
 
 // number reads a count. What is none makes the usage unreadable.
-func (e *event) number(v any) int64 {
-	text, ok := v.(json.Number)
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	switch {
-	case text == "null":
-		return 0
-	case !ok || err != nil || n < 0:
-		e.bad = true
+func (d *draft) number(at slot, value []byte, isText bool) int64 {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	if isText || err != nil || n < 0 {
+		d.bad |= 1 << at
 		return 0
 	}
 	return n
 }
 
-// numberAt reads a count of an object. One that is not there is 0.
-func (e *event) numberAt(m members, name string) int64 {
-	if v := m.at(name); v != nil {
-		return e.number(v)
-	}
-	return 0
-}
-
-// ofMessage takes what messages have beside counts: the requests of tools, what was cleared, and the calls that the API
-// made besides.
-func (e *event) ofMessage(m members) {
-	requests, _ := m.at("usage.server_tool_use").(members)
-	var used [tools]int64
-	for name := range requests {
-		tool := toolNamed(strings.TrimSuffix(name, "_requests"))
-		used[tool] = sum(used[tool], e.numberAt(requests, name))
-	}
-	e.atLeast(used)
-	var cleared int64
-	for _, edit := range m.elements("context_management.applied_edits") {
-		cleared = sum(cleared, e.numberAt(edit, "cleared_input_tokens"))
-	}
-	e.cleared = max(e.cleared, cleared)
-	var in, out int64
-	rounds := false
-	for _, round := range m.elements("usage.iterations") {
-		if round.text("type") == "message" { // it is the call itself, whose usage is told apart
-			continue
-		}
-		rounds = true
-		for _, name := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"} {
-			in = sum(in, e.numberAt(round, name))
-		}
-		out = sum(out, e.numberAt(round, "output_tokens"))
-	}
-	if rounds {
-		e.rounds, e.roundIn, e.roundOut = true, in, out
+// add adds a number of which an event can have many.
+func (d *draft) add(at slot, n int64) {
+	switch at {
+	case slotToolRequests:
+		d.tools[d.tool] = sum(d.tools[d.tool], n)
+	case slotCleared:
+		d.cleared = sum(d.cleared, n)
+	case slotRoundInput:
+		d.round.in = sum(d.round.in, n)
+	case slotRoundOutput:
+		d.round.out = sum(d.round.out, n)
+	case slotDetailTokens:
+		d.detail.tokens = n
 	}
 }
 
-// called takes the items of a response's output: calls of the API's own tools are among them.
-func (e *event) called(items []members) {
-	var used [tools]int64
-	for _, item := range items {
-		called, is := strings.CutSuffix(item.text("type"), "_call")
-		if is && !slices.Contains(hostTools, called) {
-			used[toolNamed(called)]++
-		}
+func (t *tally) text(at slot, text []byte) {
+	d := &t.draft
+	switch at {
+	case slotModel:
+		d.model = cmp.Or(t.name(at, text), d.model)
+	case slotTier:
+		d.tier = cmp.Or(t.name(at, bytes.ToLower(text)), d.tier)
+	case slotSpeed:
+		d.speed = cmp.Or(t.name(at, bytes.ToLower(text)), d.speed)
+	case slotState:
+		d.stopped = d.stopped || isOver(string(text))
+	case slotStop:
+		d.stopped = len(text) > 0
+		fallthrough
+	case slotCut:
+		d.cut = d.cut || isCut(string(text))
+	case slotItemType:
+		d.called(string(text))
+	case slotRoundType:
+		d.round.isCall = string(text) == "message"
+	case slotModality:
+		d.detail.by, d.detail.known = modalityNamed(string(text))
 	}
-	e.atLeast(used)
+}
+
+// called counts an item of a response's output if it is a call of one of the API's own tools.
+func (d *draft) called(item string) {
+	called, is := strings.CutSuffix(item, "_call")
+	if is && !slices.Contains(hostTools, called) {
+		d.tools[toolNamed(called)]++
+	}
 }
 
 // hostTools are those that the host runs.
 var hostTools = []string{"function", "custom_tool", "local_shell", "shell", "apply_patch"}
 
-// atLeast takes the requests of tools, which are running totals.
-func (e *event) atLeast(used [tools]int64) {
-	for tool, requests := range used {
-		e.tools[tool] = max(e.tools[tool], requests)
+// name returns a text that looks like a name. Most events have the same as the one before.
+func (t *tally) name(at slot, text []byte) string {
+	last := &t.names[at-slotModel]
+	if string(text) != *last {
+		*last = partName(string(text))
 	}
-}
-
-// ofGemini takes what Gemini has beside counts: tokens by modality, and the queries of its search.
-func (e *event) ofGemini(m members) {
-	for group, name := range modalityDetails {
-		var by [modalities]int64
-		named := false
-		for _, detail := range m.elements("usageMetadata." + name) {
-			size := e.numberAt(detail, "tokenCount")
-			if m, known := modalityNamed(detail.text("modality")); known {
-				by[m], named = sum(by[m], size), true
-			}
-		}
-		if named {
-			e.by[group] = by
-		}
-	}
-	var used [tools]int64
-	for _, candidate := range m.elements("candidates") {
-		queries, _ := candidate.at("groundingMetadata.webSearchQueries").([]any)
-		used[GoogleSearch] += int64(len(queries))
-	}
-	e.atLeast(used)
-}
-
-// modalityDetails are the lists of Gemini's tokens by modality: of input, of what of it was cached, of what tools gave
-// the model, and of output.
-var modalityDetails = [...]string{
-	"promptTokensDetails", "cacheTokensDetails", "toolUsePromptTokensDetails", "candidatesTokensDetails",
+	return *last
 }
 
 // isOver reports whether a response of that status, or an event or object of that type, is the last.
@@ -296,7 +285,7 @@ func (t *tally) usage() Usage {
 func (c *counts) anthropic(u *Usage) {
 	u.CacheWrite5m, u.CacheWrite1h = c.count[slotCacheWrite5m], c.count[slotCacheWrite1h]
 	u.CacheWrite = less(u.CacheWrite, u.CacheWrite5m, u.CacheWrite1h)
-	u.Input, u.Output = sum(u.Input, c.roundIn), sum(u.Output, c.roundOut)
+	u.Input, u.Output = sum(u.Input, c.rounds.in), sum(u.Output, c.rounds.out)
 	if c.speed == "fast" {
 		u.Tier = "fast"
 	}

@@ -21,7 +21,6 @@ const (
 
 var modalityNames = [modalities]string{"image", "audio", "video", "document"}
 
-// modalityNamed returns the modality of that name, in any case.
 func modalityNamed(name string) (m Modality, known bool) {
 	i := slices.IndexFunc(modalityNames[:], func(known string) bool { return strings.EqualFold(name, known) })
 	return Modality(max(i, 0)), i >= 0
@@ -51,7 +50,6 @@ var toolNames = [tools]string{
 	"computer", "mcp", "google_search", "other",
 }
 
-// toolNamed returns the tool of that name.
 func toolNamed(name string) Tool {
 	if tool := slices.Index(toolNames[:], name); tool >= 0 {
 		return Tool(tool)
@@ -144,7 +142,6 @@ func Best[T any](byName map[string]T, model string) (T, bool) {
 // literal is how many characters of a name stand for themselves.
 func literal(name string) int { return len(name) - strings.Count(name, "*") }
 
-// matches reports whether a name with stars matches the model.
 func matches(name, model string) bool {
 	parts := strings.Split(name, "*")
 	if len(parts) == 1 {

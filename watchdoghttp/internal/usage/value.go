@@ -19,7 +19,6 @@ func (v value) isNothing() bool {
 	return false
 }
 
-// isTrue reports whether the value is true.
 func (v value) isTrue() bool { return string(v) == "true" }
 
 // number returns a count, and whether the value is one.
@@ -55,7 +54,6 @@ func (v value) members(each func(key string, member value)) {
 	}
 }
 
-// elements calls each with the elements of an array.
 func (v value) elements(each func(element value)) {
 	for i := skipSpace(v, 1); v[i] != ']'; {
 		end := endOf(v, i)
