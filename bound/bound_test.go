@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -315,4 +317,297 @@ func (c *spiedTimers) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	t := c.Mock.AfterFunc(d, f)
 	c.made = append(c.made, t)
 	return t
+}
+
+// cutAfter is a context that ends after a time, with errHostGone as its cause.
+var errHostGone = errors.New("host gone")
+
+func cutAfter(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cut := context.WithCancelCause(context.Background())
+	timer := time.AfterFunc(d, func() { cut(errHostGone) })
+	t.Cleanup(func() { timer.Stop(); cut(nil) })
+	return ctx
+}
+
+func TestOutside(t *testing.T) {
+	bubble(t, "is cancelled and not timed out", func(t *testing.T) {
+		out := bound.Do(cutAfter(t, time.Second), tick, obeying)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.False(t, out.Overran())
+		require.False(t, out.Abandoned)
+		require.Equal(t, "half done", out.Result)
+		require.Equal(t, context.Canceled, out.ResultErr)
+		require.ErrorIs(t, out.Err, errHostGone)
+		require.ErrorIs(t, out.Err, context.Canceled)
+		require.NotErrorIs(t, out.Err, context.DeadlineExceeded)
+		require.EqualError(t, out.Err, "call was cancelled from outside and ended after 1s: host gone")
+	})
+	bubble(t, "ends by the deadline of that context, which is not its limit", func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		out := bound.Do(ctx, tick, obeying)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
+	})
+	t.Run("is not begun where that had ended before", func(t *testing.T) {
+		ctx, cut := context.WithCancelCause(t.Context())
+		cut(errHostGone)
+		out := bound.Do(ctx, tick, func(context.Context) (string, error) { panic("begun") })
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.ErrorIs(t, out.Err, errHostGone)
+		require.Zero(t, out.Elapsed)
+	})
+	bubble(t, "inside another call has not overrun itself when that one did", func(t *testing.T) {
+		outer := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
+			inner := bound.Do(ctx, bound.Call{}, obeying)
+			require.Equal(t, bound.LayerOutside, inner.Layer)
+			require.Equal(t, time.Minute, overrunOf(t, inner.Err).Limit)
+			return inner.Result, inner.Err
+		})
+		require.Equal(t, bound.LayerSoft, outer.Layer)
+	})
+}
+
+func TestInRun(t *testing.T) {
+	inRun := func(name string, budget watchdog.Budget, test func(t *testing.T, wd *watchdog.Watchdog)) {
+		bubble(t, name, func(t *testing.T) {
+			budget.WarnAt = []float64{}
+			test(t, watched(t, watchdog.Config{Store: &watchdog.Memory{}, Budget: budget}))
+		})
+	}
+	hour := watchdog.Budget{WallClock: time.Hour}
+	reserved := watchdog.Budget{WallClock: time.Minute, Reserve: 10 * time.Second}
+	inRun("has what is left less the reserve, and says of which run", reserved, func(t *testing.T, wd *watchdog.Watchdog) {
+		time.Sleep(20 * time.Second)
+		out := bound.Do(wd.Context(), tick, obeying)
+		require.Equal(t, 30*time.Second, out.Limit)
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Equal(t, "s-1", overrunOf(t, out.Err).RunID)
+		require.ErrorContains(t, out.Err, "all that run s-1 had left")
+		_, fired := wd.Fired()
+		require.False(t, fired)
+	})
+	inRun("has its own limit where that is less", hour, func(t *testing.T, wd *watchdog.Watchdog) {
+		out := bound.Do(wd.Context(), tick, obeying)
+		require.Equal(t, time.Minute, out.Limit)
+		require.Empty(t, overrunOf(t, out.Err).RunID)
+	})
+	inRun("is not begun where there is nothing left", reserved, func(t *testing.T, wd *watchdog.Watchdog) {
+		time.Sleep(50 * time.Second)
+		out := bound.Do(wd.Context(), tick, ignoring(0, nil))
+		require.Equal(t, 10*time.Second, out.Limit, "the host may wrap up")
+		time.Sleep(10 * time.Second)
+		out = bound.Do(wd.Context(), tick, func(context.Context) (string, error) { panic("begun") })
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Zero(t, out.Elapsed)
+		require.ErrorContains(t, out.Err, "run s-1 has no time left")
+	})
+	idle := watchdog.Budget{Idle: 5 * time.Second}
+	inRun("that another limit stops is cancelled from outside", idle, func(t *testing.T, wd *watchdog.Watchdog) {
+		out := bound.Do(wd.Context(), tick, obeying)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.Same(t, wd.Stop(), stopOf(t, out.Err))
+	})
+	inRun("that has ended is bounded by its own limit, to clean up", reserved, func(t *testing.T, wd *watchdog.Watchdog) {
+		<-wd.Context().Done()
+		out := bound.Do(context.WithoutCancel(wd.Context()), tick, ignoring(time.Second, nil))
+		require.NoError(t, out.Err)
+		require.Equal(t, "done", out.Result)
+	})
+}
+
+func stopOf(t *testing.T, err error) *watchdog.Stop {
+	t.Helper()
+	var stop *watchdog.Stop
+	require.ErrorAs(t, err, &stop)
+	return stop
+}
+
+func TestInObservedRun(t *testing.T) {
+	bubble(t, "is not bounded by that run", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Second}, ObserveOnly: true})
+		out := bound.Do(wd.Context(), tick, ignoring(30*time.Second, nil))
+		require.NoError(t, out.Err)
+		require.Equal(t, time.Minute, out.Limit)
+	})
+	bubble(t, "nor is one on the clock of a run for tests ended by the machine's", func(t *testing.T) {
+		machine := clock.NewMock()
+		machine.Set(time.Now())
+		wd := watched(t, watchdog.Config{Clock: machine})
+		done := make(chan bound.Outcome[string], 1)
+		go func() { done <- bound.Do(wd.Context(), tick, obeying) }()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		require.Empty(t, done)
+		machine.Add(time.Minute + 1)
+		synctest.Wait()
+		require.Equal(t, bound.LayerSoft, (<-done).Layer)
+	})
+}
+
+// TestWithin makes calls within a run whose context is not that of the call.
+func TestWithin(t *testing.T) {
+	newRun := func(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
+		return watched(t, watchdog.Config{Budget: budget})
+	}
+	why := func(ctx context.Context) (*watchdog.Watchdog, error) {
+		<-ctx.Done()
+		return watchdog.FromContext(ctx), context.Cause(ctx)
+	}
+	bubble(t, "a call ends with the run, and is one in it", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Idle: time.Minute})
+		out := bound.Do(within(context.Background(), wd), bound.Call{}, why)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.Same(t, wd, out.Result)
+		require.ErrorIs(t, out.ResultErr, watchdog.IdleExceeded)
+	})
+	bubble(t, "and with its context", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{})
+		out := bound.Do(within(cutAfter(t, time.Second), wd), bound.Call{}, why)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.Equal(t, errHostGone, out.ResultErr)
+		require.Nil(t, wd.Stop())
+	})
+	bubble(t, "a directive ends it, and those at the same time", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		ends := make(chan error)
+		for range 3 {
+			go func() { ends <- bound.Do(within(context.Background(), wd), bound.Call{}, why).ResultErr }()
+		}
+		bound.Do(within(context.Background(), wd), bound.Call{}, func(context.Context) (int, error) { return 1, nil })
+		for range 3 {
+			var asked *watchdog.Directive
+			require.ErrorAs(t, <-ends, &asked)
+		}
+	})
+	t.Run("in a run that has ended none is begun", func(t *testing.T) {
+		wd, calls := newRun(t, watchdog.Budget{}), &bound.Calls{}
+		require.NoError(t, wd.Close())
+		for range 2 { // its key is free again
+			out := bound.Do(within(context.Background(), wd), bound.Call{Key: "k", Calls: calls},
+				func(context.Context) (int, error) { return 0, errors.New("it was begun") })
+			require.Equal(t, bound.LayerOutside, out.Layer)
+			require.ErrorIs(t, out.Err, watchdog.ErrEnded)
+			require.ErrorIs(t, out.Err, watchdog.ErrClosed)
+			require.NoError(t, out.ResultErr)
+		}
+	})
+}
+
+func within(ctx context.Context, wd *watchdog.Watchdog) context.Context {
+	return handle.Of(wd.Context()).Within(ctx)
+}
+
+// TestPause has a call's limit stand still while the wall clock of its run does.
+func TestPause(t *testing.T) {
+	const minute = time.Minute
+	// approve opens a hold that stops the wall clock of the run.
+	approve := func(t *testing.T, wd *watchdog.Watchdog, limit time.Duration) *watchdog.Hold {
+		t.Helper()
+		h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: limit, PausesWallClock: true})
+		require.NoError(t, err)
+		return h
+	}
+	tenMinutes := bound.Call{Limit: 10 * minute}
+	for name, c := range map[string]struct {
+		call  bound.Call
+		lasts time.Duration // with the pauses
+		pause func(t *testing.T, wd *watchdog.Watchdog)
+	}{
+		"in which there is none":     {tenMinutes, 10 * minute, func(*testing.T, *watchdog.Watchdog) {}},
+		"that is over by its end":    {tenMinutes, 15 * minute, func(t *testing.T, wd *watchdog.Watchdog) { during(5*minute, approve(t, wd, time.Hour)) }},
+		"that goes on after its end": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) { during(time.Hour, approve(t, wd, 24*time.Hour)) }},
+		"that begins a moment before its end, which is not looked for all the time": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			time.Sleep(10*minute - 1)
+			during(time.Hour, approve(t, wd, 24*time.Hour))
+		}},
+		"that its cap ends": {tenMinutes, 50 * minute, func(t *testing.T, wd *watchdog.Watchdog) { approve(t, wd, 40*minute) }},
+		"of which there are two": {tenMinutes, 30 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			for range 2 {
+				during(10*minute, approve(t, wd, time.Hour))
+				time.Sleep(minute)
+			}
+		}},
+		"of a layer": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			beside := layer(t, wd, "beside", watchdog.Budget{})
+			during(time.Hour, approve(t, beside, 24*time.Hour))
+			require.NoError(t, beside.Close())
+		}},
+		"of the layer's hold, which ends with the layer": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			beside := layer(t, wd, "beside", watchdog.Budget{})
+			approve(t, beside, 24*time.Hour)
+			time.Sleep(time.Hour)
+			require.NoError(t, beside.Close())
+		}},
+		"in what is left of the run": {bound.Call{Limit: 5 * time.Hour}, 90 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			during(time.Hour, approve(t, wd, 24*time.Hour))
+		}},
+	} {
+		bubble(t, "a pause "+name, func(t *testing.T) {
+			ladders := watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
+			wd := watched(t, watchdog.Config{
+				Budget: watchdog.Budget{WallClock: 31 * minute, Reserve: minute, Ladders: ladders},
+			})
+			began := time.Now()
+			go c.pause(t, wd)
+			out := bound.Do(wd.Context(), c.call, obeying)
+			require.Equal(t, bound.LayerSoft, out.Layer)
+			require.Equal(t, c.lasts, time.Since(began).Truncate(time.Millisecond))
+			require.Equal(t, min(c.call.Limit, 30*minute), out.Elapsed.Truncate(time.Millisecond))
+			synctest.Wait()
+		})
+	}
+	bubble(t, "a call that begins in one", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{})
+		h := approve(t, wd, 24*time.Hour)
+		time.Sleep(time.Hour)
+		began := time.Now()
+		go during(20*minute, h)
+		out := bound.Do(wd.Context(), tenMinutes, func(ctx context.Context) (string, error) {
+			end, _ := ctx.Deadline()
+			require.Equal(t, 10*minute, end.Sub(began), "no context's deadline moves")
+			return obeying(ctx)
+		})
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Equal(t, 30*minute, time.Since(began).Truncate(time.Millisecond))
+	})
+	bubble(t, "a call that returns in one, after its limit, is in time", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{})
+		h := approve(t, wd, 24*time.Hour)
+		out := bound.Do(wd.Context(), tenMinutes, ignoring(time.Hour, nil))
+		require.Equal(t, bound.LayerNone, out.Layer)
+		require.NoError(t, out.Err)
+		require.Zero(t, out.Elapsed)
+		require.True(t, h.Close())
+	})
+	bubble(t, "calls that return in one, after their limit, and nothing of them is kept", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{})
+		approve(t, wd, 24*time.Hour)
+		const calls, size = 100, 1 << 20
+		before := heap()
+		for range calls {
+			ctx := context.WithValue(wd.Context(), key{}, make([]byte, size))
+			out := bound.Do(ctx, bound.Call{Limit: time.Second}, ignoring(2*time.Second, nil))
+			require.Equal(t, bound.LayerNone, out.Layer)
+		}
+		require.Less(t, heap(), before+calls*size/4)
+	})
+}
+
+type key struct{}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // far from overflowing
+}
+
+// during has a hold open for so long.
+func during(d time.Duration, h *watchdog.Hold) {
+	time.Sleep(d)
+	h.Close()
 }

@@ -1,11 +1,20 @@
 package replay_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/loop"
@@ -219,4 +229,271 @@ func TestLayerAlone(t *testing.T) {
 	require.Equal(t, watchdog.DirectiveRetry, decisions[0].Kind)
 	require.Equal(t, 10*minute+2, decisions[1].At)
 	require.Empty(t, replayOf(t, watchdog.Budget{WallClock: time.Hour}, trace), "those of the run are its own")
+}
+
+var lifeSeed = flag.Int64("life", -1, "the seed of the one life that TestReplayIsLife compares")
+
+// TestReplayIsLife has sessions with layers live through random histories, and expects that the replay of what was
+// traced of each run, under the budget that it had, decides what the host was told: 600, or 100,000 with
+// WATCHDOG_LONG. A failure names the seed; -life replays it.
+func TestReplayIsLife(t *testing.T) {
+	var runs, decisions atomic.Int64
+	inLives(t, racing.Rounds[uint64](600, 10_000), func(t *testing.T, seed uint64) {
+		l := newLife(seed, true)
+		l.live()
+		for _, told := range l.compared(t) {
+			runs.Add(1)
+			decisions.Add(int64(len(told)))
+		}
+	})
+	t.Logf("%d runs, %d decisions", runs.Load(), decisions.Load())
+}
+
+// inLives lives so many lives, each in a bubble.
+func inLives(t *testing.T, n uint64, live func(t *testing.T, seed uint64)) {
+	t.Helper()
+	if *lifeSeed >= 0 {
+		synctest.Test(t, func(t *testing.T) { live(t, uint64(*lifeSeed)) })
+		return
+	}
+	var next atomic.Uint64
+	t.Run("lives", func(t *testing.T) {
+		for shard := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(shard), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1) - 1; seed < n && !t.Failed(); seed = next.Add(1) - 1 {
+					synctest.Test(t, func(t *testing.T) { live(t, seed) })
+				}
+			})
+		}
+	})
+}
+
+// compared compares what the runs were told with what the replays of their traces decide. It returns the decisions.
+func (l *life) compared(t *testing.T) (all map[string][]string) {
+	text, err := json.Marshal(l.trace)
+	require.NoError(t, err)
+	var trace []watchdog.Signal
+	require.NoError(t, json.Unmarshal(text, &trace))
+	all = map[string][]string{}
+	of := map[string][]watchdog.Signal{}
+	for _, s := range trace {
+		of[s.Run] = append(of[s.Run], s)
+	}
+	for run, own := range of {
+		budget := l.cfg.Budget
+		if first := own[0]; first.Budget != nil {
+			budget = *first.Budget
+		}
+		if run == "s-1" {
+			own = trace
+		}
+		decisions, err := replay.Run(budget, own, l.cfg.ObserveOnly)
+		require.NoError(t, err, "%s\n%s", run, traceText(own))
+		var told, warned []string
+		for _, d := range decisions {
+			if d.Kind == "" {
+				warned = append(warned, warningText(d.Fraction, d.Used, d.Allowed, d.Usage))
+				continue
+			}
+			told = append(told, directiveText(d.Kind, d.Reason, d.Rung, d.Hold, d.Used, d.Allowed, d.Usage, d.At))
+		}
+		if !slices.Equal(l.told[run], told) || !slices.Equal(l.warned[run], warned) {
+			lines := func(all []string) string { return strings.Join(all, "\n ") }
+			t.Errorf("seed %d, observed %v, delay %v, run %s\nlived\n %s\n %s\nreplayed\n %s\n %s\nbudget %+v\n%s",
+				l.seed, l.cfg.ObserveOnly, l.store.delay, run, lines(l.told[run]), lines(l.warned[run]), lines(told),
+				lines(warned), budget, traceText(own))
+		}
+		all[run] = append(told, warned...)
+	}
+	return all
+}
+
+func traceText(trace []watchdog.Signal) string {
+	var b strings.Builder
+	for i, s := range trace {
+		s.Budget = nil
+		line, _ := json.Marshal(s)
+		fmt.Fprintf(&b, "%d %v %s\n", i, s.At, line)
+	}
+	return b.String()
+}
+
+// TestTracedAlike has the same random histories happen with and without a trace: the host is told the same, the store
+// has the same events but for what is random in them, and the session ends alike.
+func TestTracedAlike(t *testing.T) {
+	inLives(t, racing.Rounds[uint64](300, 10_000), func(t *testing.T, seed uint64) {
+		var lives [2]*life
+		for i := range lives {
+			time.Sleep(time.Hour - time.Since(time.Now().Truncate(time.Hour))) // both begin at a full hour
+			lives[i] = newLife(seed, i == 0)
+			// Asked of several runs at one moment Busy answers them in any order, and what fails is tried again at random.
+			lives[i].cfg.Busy, lives[i].steady = nil, true
+			lives[i].live()
+		}
+		traced, plain := lives[0], lives[1]
+		require.Equal(t, plain.told, traced.told, "seed %d", seed)
+		require.Equal(t, plain.warned, traced.warned, "seed %d", seed)
+		require.Equal(t, plain.ending(), traced.ending(), "seed %d", seed)
+		require.Equal(t, plain.events(t), traced.events(t), "seed %d", seed)
+	})
+}
+
+// ending is how the session ended.
+func (l *life) ending() string {
+	var stop *watchdog.Stop
+	if cause := context.Cause(l.wd.Context()); !errors.As(cause, &stop) {
+		return fmt.Sprint(cause)
+	}
+	return fmt.Sprint(stop.Code, stop.FiredAt.Sub(l.begun), stop.Elapsed, stop.Budget, stop.Paused, stop.Hold, stop.Rung)
+}
+
+// events are those of all runs, without what is random in them and with times since the beginning.
+func (l *life) events(t *testing.T) (all []string) {
+	for _, run := range append(slices.Sorted(maps.Keys(l.ran)), "s-1") {
+		events, err := l.store.Read(t.Context(), watchdog.AggregateType, run)
+		require.NoError(t, err)
+		for _, e := range events {
+			if e.Type == watchdog.EventCheckpoint { // it says again what the others say
+				continue
+			}
+			var payload map[string]any
+			require.NoError(t, json.Unmarshal(e.Payload, &payload))
+			for name, value := range payload {
+				text, isText := value.(string)
+				at, err := time.Parse(time.RFC3339Nano, text)
+				switch {
+				case name == "resets":
+					payload[name] = len(value.([]any))
+				case slices.Contains([]string{"window", "opening"}, name):
+					payload[name] = "random"
+				case isText && err == nil:
+					payload[name] = at.Sub(l.begun).String()
+				}
+			}
+			text, err := json.Marshal(payload)
+			require.NoError(t, err)
+			all = append(all, fmt.Sprintf("%s %s at %v: %s", run, e.Type, e.Timestamp.Sub(l.begun), text))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+type signals = []watchdog.Signal
+
+func TestBadTrace(t *testing.T) {
+	attach := watchdog.Signal{Kind: watchdog.SignalAttach}
+	hold := watchdog.Signal{Kind: watchdog.SignalHold, At: minute, Key: "tool", Length: minute}
+	for _, c := range []struct {
+		name string
+		bad  signals // the last is the flaw
+		want string
+	}{
+		{"an unknown kind", signals{attach, {Kind: "nap"}}, "signal 1 (nap at 0s) is of no kind"},
+		{"no kind", signals{{}}, "signal 0 ( at 0s)"},
+		{"a later version", signals{{Kind: watchdog.SignalAttach, Version: watchdog.TraceVersion + 1}},
+			"signal 0 (attach at 0s) is of version 3 of traces, and this one reads up to 2; " +
+				"replay it with the release of this module that wrote it"},
+		{"a time before the window", signals{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)"},
+		{"a time that never comes",
+			signals{{Kind: watchdog.SignalAttach, At: math.MaxInt64}}, "is later than a window can last"},
+		{"a time that goes back",
+			signals{attach, hold, {Kind: watchdog.SignalActivity, At: minute - 1}}, "earlier than"},
+		{"an attach that goes back", signals{attach, hold, attach}, "signal 2 (attach at 0s) is earlier than"},
+		{"a key that is held", signals{attach, hold, hold}, `signal 2 (hold at 1m0s) opens "tool", which is held`},
+		{"a key that is not held", signals{attach, {Kind: watchdog.SignalRelease, Key: "tool"}}, `releases "tool"`},
+		{"a serial that is not held",
+			signals{attach, hold, {Kind: watchdog.SignalRelease, At: minute, Key: "tool", Serial: 1}}, `releases "tool"`},
+		{"a hold that an earlier attach had", signals{
+			attach, hold, {Kind: watchdog.SignalAttach, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "tool"},
+		}, "signal 3"},
+		{"a hold without a cap", signals{attach, {Kind: watchdog.SignalHold, Key: "tool"}}, "has no cap"},
+		{"a negative cap", signals{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: -1}}, "the length -1ns"},
+		{"a negative idle",
+			signals{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: 1, Idle: -1}}, "the idle -1ns"},
+		{"a key that is taken over and not held",
+			signals{attach, {Kind: watchdog.SignalTakeOver, Key: "tool"}}, `takes over "tool", which is not held`},
+		{"a negative extension", signals{attach, {Kind: watchdog.SignalExtend, Length: math.MinInt64}}, "the length"},
+		{"a negative number of warnings", signals{{Kind: watchdog.SignalAttach, Warned: -1}}, "has -1 warnings"},
+		{"a signal after the end",
+			signals{attach, {Kind: watchdog.SignalEnd}, {Kind: watchdog.SignalActivity}}, "after the run's end"},
+	} {
+		t.Run(c.name+" is an error that names the position", func(t *testing.T) {
+			for _, observeOnly := range []bool{false, true} {
+				got, err := replay.Run(watchdog.Budget{WallClock: time.Second}, c.bad, observeOnly)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.want)
+				require.Empty(t, got)
+			}
+		})
+	}
+	t.Run("under limits that cannot be is an error", func(t *testing.T) {
+		_, err := replay.Run(watchdog.Budget{Idle: -1}, signals{attach}, false)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
+	t.Run("with more decisions than anybody reads is an error, not a wait", func(t *testing.T) {
+		day := signals{attach, {Kind: watchdog.SignalEnd, At: 24 * time.Hour}}
+		endless := watchdog.Budget{Idle: time.Nanosecond, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 200_000)}}
+		_, err := replay.Run(endless, day, true)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "before signal 1 (end at 24h0m0s)")
+		endless.Idle = time.Second
+		_, err = replay.Run(endless, day, true)
+		require.NoError(t, err, "one each second, all day, can be read")
+	})
+}
+
+// FuzzTrace checks that a file of signals, one a line, is decided or refused, whatever is in it and by what limits.
+func FuzzTrace(f *testing.F) {
+	f.Add([]byte(`{"kind":"attach","version":2,"at":0,"busy":true}
+{"kind":"spent","at":0,"usage":{"limit":"requests","used":3,"allowed":9},"rung":1,"more":2}
+{"kind":"spent","at":0,"usage":{"limit":"loop","used":3,"allowed":0},"rung":1}
+{"kind":"held","at":0,"key":"a","length":60000000000}
+{"kind":"attached","at":5}
+{"kind":"admit","at":6,"serial":1,"amount":{"requests":4,"cost":{"micros":7,"currency":"EUR"}}}
+{"kind":"settle","at":7,"serial":1,"amount":{"requests":9,"result":"error"}}
+{"kind":"admit","at":7,"serial":2,"amount":{"requests":9},"not_made":true}
+{"kind":"loop","at":8,"rung":1,"usage":{"limit":"loop","used":4,"allowed":0,"pattern":"p"}}
+{"kind":"incomplete","at":9,"from":7}
+{"kind":"not_busy","at":60000000001,"from":5,"rung":1}
+{"kind":"unpause","at":60000000002,"key":"p","from":9,"not_made":true,"usage":{"limit":"hold","used":0,"allowed":60000000000}}
+{"kind":"extend","at":60000000002,"not_made":true,"usage":{"limit":"requests","used":9,"allowed":11},"more":2}
+{"kind":"attach","at":60000000003,"budget":{"WallClock":5}}
+{"kind":"end","at":9223372036854775806}`), int64(time.Hour), int64(time.Minute), true)
+	f.Add([]byte(`{"kind":"attach","version":2,"at":9223372036854775807}`), int64(1), int64(math.MaxInt64), true)
+	f.Add([]byte(`{"kind":"attach","length":9223372036854775807}
+{"kind":"hold","at":0,"key":"a","length":1}
+{"kind":"hold","at":0,"key":"a","length":1}
+{"kind":"extend","at":1,"length":9223372036854775807}
+{"kind":"end","at":9223372036854775806}`), int64(time.Hour), int64(time.Minute), false)
+	budget := watchdog.Budget{
+		NoProgress: 2 * time.Minute, Safety: time.Hour, Reserve: time.Minute,
+		FromFirstSign: true, FirstSign: 3 * time.Minute,
+		Spend: watchdog.Spend{
+			Requests: 9, Tokens: 100, Cost: watchdog.Money{Micros: 50, Currency: "EUR"}, Errors: 1, CallInput: 5,
+			Reserve: watchdog.Totals{Requests: 2},
+		},
+		Ladders: watchdog.Ladders{
+			Idle: many(watchdog.DirectiveWait, 1), NoProgress: many(watchdog.DirectiveRetry, 2),
+			Requests: many(watchdog.DirectiveRetry, 1), Hold: many(watchdog.DirectiveUnstuck, 1),
+		},
+	}
+	f.Fuzz(func(t *testing.T, text []byte, wall, idle int64, observeOnly bool) {
+		budget.WallClock, budget.Idle = time.Duration(wall), time.Duration(idle)
+		var trace []watchdog.Signal
+		for line := range bytes.Lines(text) {
+			var s watchdog.Signal
+			if json.Unmarshal(line, &s) != nil {
+				t.Skip()
+			}
+			trace = append(trace, s)
+		}
+		got, err := replay.Run(budget, trace, observeOnly)
+		if err != nil {
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.Empty(t, got)
+		}
+		require.True(t, slices.IsSortedFunc(got, func(a, b replay.Decision) int { return cmp.Compare(a.At, b.At) }))
+	})
 }

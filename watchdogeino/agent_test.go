@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
@@ -179,4 +181,197 @@ type noResult struct{ named }
 
 func (noResult) InvokableRun(context.Context, *schema.ToolArgument, ...tool.Option) (*schema.ToolResult, error) {
 	return nil, nil
+}
+
+// stalls begins an answer and hangs.
+func stalls(hang func(context.Context) error, pieces ...string) turn {
+	return func(ctx context.Context, send func(*schema.Message)) error {
+		_ = says(pieces...)(ctx, send)
+		return hang(ctx)
+	}
+}
+
+// TestStalls checks that a model that says nothing ends with the run's idle, also one that ignores its context.
+func TestStalls(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		turn turn
+		took time.Duration
+	}{
+		{"silent", stalls(until), time.Minute},
+		{"silent after a piece", stalls(until, "I "), time.Minute},
+		{"silent and deaf", stalls(deaf), time.Minute + 5*time.Second},
+		{"silent and deaf after a piece", stalls(deaf, "I "), time.Minute + 5*time.Second},
+	} {
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			began := time.Now()
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), scripted(c.turn)), streaming)
+			require.Error(t, err)
+			took := time.Since(began)
+			assert.GreaterOrEqual(t, took, time.Minute)
+			assert.LessOrEqual(t, took, c.took+time.Microsecond)
+			stopped(t, wd, watchdog.IdleExceeded)
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// TestAlive checks that each piece of an answer is a sign of life.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		m := scripted(func(_ context.Context, send func(*schema.Message)) error {
+			for range 10 {
+				time.Sleep(time.Minute)
+				send(schema.AssistantMessage("x", nil))
+			}
+			return nil
+		})
+		last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
+		require.NoError(t, err)
+		assert.Equal(t, "xxxxxxxxxx", last)
+		assert.Nil(t, wd.Stop())
+	})
+}
+
+// TestAgain checks that a model that hangs is asked again where the run's ladder says so, and reads why.
+func TestAgain(t *testing.T) {
+	budget := watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{
+		Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
+	}}
+	eachWay(t, "until it answers", func(t *testing.T, streaming bool) {
+		budget.Spend.Errors = 1 // what is made again is no error
+		wd := newRun(t, budget)
+		m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Len(t, m.sent(0), 1)
+		assert.Len(t, m.sent(1), 2)
+		assert.Contains(t, m.last(1), "Do it again, in smaller parts")
+		assert.Len(t, m.sent(2), 3)
+		assert.Contains(t, m.last(2), "try another way")
+		require.Len(t, m.sent(3), 5, "it stays in the history")
+		assert.Equal(t, schema.User, m.sent(3)[2].Role)
+		assert.Equal(t, schema.Assistant, m.sent(3)[3].Role, "in front of the answer to it")
+		time.Sleep(time.Hour)
+	})
+	bubble(t, "unless a part of the answer was used", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
+		var directive *watchdog.Directive
+		require.ErrorAs(t, err, &directive)
+		assert.Equal(t, 1, m.calls())
+	})
+	bubble(t, "by the SDK, if that retries", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+			Name: "helper", Description: "helps", Model: m,
+			Handlers:         []adk.ChatModelAgentMiddleware{watchdogeino.New(limits)},
+			ModelRetryConfig: &adk.ModelRetryConfig{MaxRetries: 1},
+		})
+		require.NoError(t, err)
+		last, _ := ask(wd.Context(), agent, true)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, m.last(1), "Do it again")
+	})
+}
+
+// TestSpend checks what a call is charged.
+func TestSpend(t *testing.T) {
+	const admitted = 16 + 1024 + int64(len("go on")) + 200
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		name string
+		turn turn
+		used int64
+	}{
+		{"what it says", costs(says("a", "b"), 100, 20), 120},
+		{"what it says last, if it says so with each piece", costs(costs(says("a"), 100, 1), 100, 20), 120},
+		{"what was admitted, if it says nothing", says("a"), admitted},
+		{"nothing, if it fails before it says anything", func(context.Context, func(*schema.Message)) error { return boom }, 0},
+	} {
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}})
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{MaxOutput: 200}), scripted(c.turn)), streaming)
+			if c.used == 0 {
+				require.ErrorIs(t, err, boom)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, c.used, wd.Usage()[0].Used)
+			assert.Zero(t, wd.Usage()[0].Admitted)
+		})
+	}
+}
+
+// An overloaded error goes away by itself.
+type overloaded struct{}
+
+func (overloaded) Error() string   { return "overloaded" }
+func (overloaded) Temporary() bool { return true }
+
+// TestErrors checks that errors in a row count, but not those that go away by themselves.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		err             error
+		errors, retries int64
+	}{{errors.New("boom"), 1, 0}, {overloaded{}, 0, 1}} {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Errors: 9, Retries: 9}})
+		m, err := watchdogeino.New(limits).WrapModel(t.Context(),
+			scripted(func(context.Context, func(*schema.Message)) error { return c.err }), nil)
+		require.NoError(t, err)
+		_, err = m.Generate(wd.Context(), nil)
+		require.ErrorIs(t, err, c.err)
+		assert.Equal(t, c.errors, wd.Usage()[0].Used)
+		assert.Equal(t, c.retries, wd.Usage()[1].Used)
+	}
+}
+
+// TestModelPanics checks that a panic of a model is one of its caller, and that it is charged.
+func TestModelPanics(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Requests: 9, Errors: 9}})
+	m, err := watchdogeino.New(limits).WrapModel(t.Context(),
+		scripted(func(context.Context, func(*schema.Message)) error { panic("boom") }), nil)
+	require.NoError(t, err)
+	assert.Panics(t, func() { _, _ = m.Generate(wd.Context(), nil) })
+	assert.Zero(t, wd.Usage()[0].Admitted)
+	assert.EqualValues(t, 1, wd.Usage()[1].Used)
+}
+
+// TestAdmitted checks that all that a request holds is admitted, and what it names.
+func TestAdmitted(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 1 << 20}})
+	inner := scripted(says("a"))
+	var admitted watchdog.Amount
+	guard := watchdogeino.New(watchdogeino.Config{Cost: func(name string, a watchdog.Amount) watchdog.Money {
+		assert.Equal(t, "m-1", name)
+		admitted = a
+		return watchdog.Money{}
+	}})
+	tools := []*schema.ToolInfo{{
+		Name: "look", Desc: "looks",
+		ParamsOneOf: schema.NewParamsOneOfByParams(map[string]*schema.ParameterInfo{"at": {Type: schema.String}}),
+	}}
+	bound, err := guard.Model(inner).WithTools(tools)
+	require.NoError(t, err)
+	_, err = bound.Generate(wd.Context(), nil, model.WithModel("m-1"))
+	require.NoError(t, err)
+	assert.Greater(t, admitted.InputTokens, int64(1024+16+9), "tools that the model knows of count as well")
+	m, err := guard.WrapModel(t.Context(), inner, nil)
+	require.NoError(t, err)
+	_, err = m.Generate(wd.Context(), []*schema.Message{
+		schema.SystemMessage("12345"),
+		{Role: schema.Assistant, ReasoningContent: "123", ToolCalls: []schema.ToolCall{{ID: "1", Function: schema.FunctionCall{Name: "a", Arguments: "{}"}}}},
+		schema.ToolMessage("1234567", "1"),
+		{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: "12345678"}}},
+	}, model.WithModel("m-1"), model.WithMaxTokens(77), model.WithTools(tools))
+	require.NoError(t, err)
+	assert.EqualValues(t, 77, admitted.OutputTokens)
+	assert.Greater(t, admitted.InputTokens, int64(1024+5*16+5+7+8+8+9))
+	assert.Less(t, admitted.InputTokens, int64(1024+5*16+5+7+8+8+9+100))
 }

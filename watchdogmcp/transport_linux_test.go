@@ -3,10 +3,13 @@ package watchdogmcp_test
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -339,4 +342,191 @@ func (s started) useGrandchild(t *testing.T) int {
 	require.NoError(t, err)
 	require.Len(t, processesOf(s.cmd), 2)
 	return pid
+}
+
+// TestConnect checks servers with which no session begins.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+	t.Run("one that never answers", func(t *testing.T) {
+		cmd := command(t, "mcp-mute")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		transport.ExitGrace = watchdog.None
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err = client.Connect(ctx, transport, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Empty(t, processesOf(cmd))
+	})
+	t.Run("one that there is not", func(t *testing.T) {
+		transport, err := watchdogmcp.Command(t.Context(), &exec.Cmd{Path: "/no/such/server"}, quick)
+		require.NoError(t, err)
+		_, err = client.Connect(t.Context(), transport, nil)
+		require.ErrorContains(t, err, `server "files": `)
+		require.ErrorContains(t, err, "no such file")
+	})
+	t.Run("one that exits at once", func(t *testing.T) {
+		cmd := exec.Command("false")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		_, err = client.Connect(t.Context(), transport, nil)
+		require.ErrorContains(t, err, `server "files"`)
+		require.ErrorContains(t, err, "exit status 1")
+	})
+	t.Run("with a context that has ended", func(t *testing.T) {
+		cmd := command(t, "mcp-server")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		left := errors.New("the person has left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(left)
+		_, err = transport.Connect(ctx)
+		require.ErrorIs(t, err, left)
+	})
+	t.Run("closed before", func(t *testing.T) {
+		cmd := command(t, "mcp-server")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		result, err := transport.Close()
+		require.NoError(t, err)
+		require.Nil(t, result)
+		_, err = transport.Connect(t.Context())
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
+	t.Run("a second time", func(t *testing.T) {
+		s := start(t, watchdogmcp.Config{}, slack)
+		_, err := s.transport.Connect(t.Context())
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "it was connected or closed already; make a new exec.Cmd")
+		result, err := s.use(t, "answer")
+		require.NoError(t, err)
+		require.Equal(t, "ok", textOf(t, result))
+	})
+}
+
+func TestCommandInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		cmd *exec.Cmd
+		cfg stall.Config
+		err string
+	}{
+		"without a step":        {exec.Command("true"), stall.Config{}, "step"},
+		"with a standard input": {&exec.Cmd{Path: "/bin/true", Stdin: strings.NewReader("")}, quick, "Stdin or Stdout is set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := watchdogmcp.Command(t.Context(), c.cmd, c.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, c.err)
+		})
+	}
+	transport, err := watchdogmcp.Command(t.Context(), exec.Command("true"), quick)
+	require.NoError(t, err)
+	transport.ExitGrace = -5
+	_, err = transport.Connect(t.Context())
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	_, err = (&watchdogmcp.Transport{}).Connect(t.Context())
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+}
+
+func init() {
+	roles = map[string]func([]string){
+		"mcp-server": serve, "mcp-mute": func([]string) { stay() }, "mcp-grandchild": grandchild, "mcp-host": host,
+	}
+}
+
+// stay does nothing for as long as a test may take.
+func stay() { time.Sleep(5 * time.Minute) }
+
+// serve is a server over standard input and output. With "stubborn" it ignores the end of its input and signals.
+func serve(args []string) {
+	fmt.Fprintln(os.Stderr, "the server is up")
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	for name, do := range serverTools {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, mcp.ToolHandler(do))
+	}
+	if len(args) > 0 && args[0] == "stubborn" {
+		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+		defer stay()
+	}
+	_ = server.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// hangEnded is closed when the call of "hang" has ended: a test makes one.
+var hangEnded = make(chan struct{})
+
+var serverTools = map[string]tool{
+	"answer": tools["answer"],
+	"hang": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		defer close(hangEnded)
+		return tools["hang"](ctx, req)
+	},
+	"ignore": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		stay()
+		return answer("too late"), nil
+	},
+	"work": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return workUntil(ctx, req, hangEnded)
+	},
+	"exit":  func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { os.Exit(3); return nil, nil },
+	"leave": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { os.Exit(0); return nil, nil },
+	"panic": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("in a tool") },
+	"kill": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	},
+	"stop": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	},
+	"quiet": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_ = os.Stdout.Close()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	},
+	"babble": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		fmt.Println("hello")
+		<-ctx.Done()
+		return nil, ctx.Err()
+	},
+	"grandchild": startGrandchild,
+}
+
+// startGrandchild starts a process in a session of its own, which has the server's output.
+func startGrandchild(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	cmd := exec.Command(os.Args[0], "mcp-grandchild")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return answer(fmt.Sprint(cmd.Process.Pid)), nil
+}
+
+func grandchild([]string) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	stay()
+}
+
+// host is an agent whose server has a grandchild. It says when it is ready, and stays.
+func host(args []string) {
+	ctx := context.Background()
+	cmd := exec.Command(os.Args[0], "mcp-server")
+	var transport mcp.Transport = &mcp.CommandTransport{Command: cmd}
+	if strings.Join(args, "") == "guarded" {
+		guarded, err := watchdogmcp.Command(ctx, cmd, stall.Config{Step: "files"})
+		fail(err)
+		transport = guarded
+	}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(ctx, transport, nil)
+	fail(err)
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "grandchild"})
+	fail(err)
+	fmt.Println("ready")
+	stay()
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(96)
+	}
 }

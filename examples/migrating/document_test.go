@@ -1,6 +1,7 @@
 package migrating_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // mostLines is how many lines a swap may need.
@@ -106,4 +108,10 @@ func TestDocument(t *testing.T) {
 			require.Contains(t, document, row)
 		})
 	}
+}
+
+func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
+	_ = flag.Set("test.parallel", "22")          // those that wait for commands
+	goleak.VerifyTestMain(m)
 }

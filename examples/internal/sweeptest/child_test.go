@@ -1,16 +1,27 @@
 package sweeptest_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/exec"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -112,4 +123,102 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	case <-ctx.Done():
 	}
 	return errors.Join(err, wd.Close())
+}
+
+// A process is a child of the test.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	input  io.Closer
+	lines  *json.Decoder
+	wait   func() error // once, however often it is called
+	stderr bytes.Buffer
+}
+
+// start starts a child.
+func start(t *testing.T, j job) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	text, err := json.Marshal(j)
+	require.NoError(t, err)
+	p := &process{t: t, cmd: exec.Command(self)}
+	// Without GORACE each child would exit a second late.
+	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	p.cmd.Stderr = &p.stderr
+	p.input, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	p.lines, p.wait = json.NewDecoder(out), sync.OnceValue(p.cmd.Wait)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// must returns the child's next line.
+func (p *process) must() (said line) {
+	p.t.Helper()
+	if err := p.lines.Decode(&said); err != nil {
+		p.kill()
+		require.FailNow(p.t, "the child ended early", "%v\n%s", err, &p.stderr)
+	}
+	return said
+}
+
+// kill sends SIGKILL and waits for the child. One that has exited stays as it is.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.wait()
+}
+
+// end makes the child exit by itself, and waits for it.
+func (p *process) end() {
+	p.t.Helper()
+	require.NoError(p.t, p.input.Close())
+	require.NoError(p.t, p.wait(), p.stderr.String())
+}
+
+// asChild makes this test binary a sweeper or a host. Its value is a job as JSON.
+const asChild = "SWEEPTEST_CHILD"
+
+// patience bounds every wait in these tests; an idle machine needs seconds at most.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(asChild); job != "" {
+		if err := work(job, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ramdisk.Use()
+	_ = flag.Set("test.parallel", "12") // they wait for thresholds
+	goleak.VerifyTestMain(m)
+}
+
+// The rules that hold in every database.
+var rules = []struct {
+	name  string
+	check func(t *testing.T, db *database)
+}{
+	{"a cancel ends the run on another host, which can be resumed", liveRun},
+	{"a killed host leaves a stale row and a lost attempt", killedHost},
+	{"sweepers that die cancel each stalled session once and no session that woke up", sweepersDie},
+}
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	for _, rule := range rules {
+		t.Run(rule.name, func(t *testing.T) { t.Parallel(); rule.check(t, newSQLite(t)) })
+	}
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	for _, rule := range rules { // one after the other: the last one kills the server
+		t.Run(rule.name, func(t *testing.T) { rule.check(t, newPostgres(t, server)) })
+	}
 }

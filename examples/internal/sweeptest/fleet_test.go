@@ -2,13 +2,26 @@ package sweeptest_test
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // sweepersDie kills sweepers in many processes, and in PostgreSQL the server, while some stalled sessions wake up.
@@ -163,4 +176,202 @@ func (f *fleet) check(w *wokenSessions) {
 		require.Equal(f.t, "cancelled", statuses[runID], "%s, which is stalled", runID)
 		require.Equal(f.t, 1, cancels[runID], "the cancels of %s", runID)
 	}
+}
+
+// liveRun cancels a live run of another process with a sweeper.
+func liveRun(t *testing.T, db *database) {
+	j := newHost(db)
+	first := start(t, j)
+	require.Equal(t, watchdog.Attempt{Number: 1}, first.must().Attempt)
+	sweepUntilCancelled(t, db)
+	require.Equal(t, watchdog.SessionIdleTimeout, first.must().Cause)
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
+	first.end()
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
+
+	j.Resume, j.Host = true, "host-b"
+	second := start(t, j)
+	require.Equal(t, watchdog.Attempt{Number: 2, Stopped: true}, second.must().Attempt)
+	requireRow(t, db, j.Run, session.Session{Status: session.Active, Attempt: 2, Host: "host-b"})
+	second.end()
+	requireRow(t, db, j.Run, session.Session{Status: session.Finished, Attempt: 2, Host: "host-b"})
+	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
+}
+
+// killedHost kills a host twice and sweeps its session.
+func killedHost(t *testing.T, db *database) {
+	j := newHost(db)
+	crash := func(want watchdog.Attempt) {
+		t.Helper()
+		p := start(t, j)
+		require.Equal(t, want, p.must().Attempt)
+		p.kill()
+		requireRow(t, db, j.Run, session.Session{Status: session.Active, Attempt: want.Number, Host: "host-a"})
+	}
+	crash(watchdog.Attempt{Number: 1})
+	crash(watchdog.Attempt{Number: 2, Lost: true})
+	sweepUntilCancelled(t, db)
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionHostLost, 2))
+	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
+	j.Resume = true
+	crash(watchdog.Attempt{Number: 3, Stopped: true}) // not lost: the sweeper recorded how the attempt before ended
+}
+
+// cancelledRow is the row of a run of host-a that a sweeper cancelled.
+func cancelledRow(reason watchdog.StopReason, attempt int) session.Session {
+	return session.Session{Status: session.Cancelled, Attempt: attempt, Host: "host-a", Reason: reason}
+}
+
+// newHost returns the job of a run's host. In PostgreSQL it never polls during a test: it must be notified.
+func newHost(db *database) job {
+	j := job{DSN: db.dsn, Run: "s-1", Host: "host-a", StartedAt: time.Now(), Poll: 50 * time.Millisecond}
+	if strings.HasPrefix(db.dsn, "postgres:") {
+		j.Poll = time.Hour
+	}
+	return j
+}
+
+// sweepUntilCancelled sweeps until one session is cancelled.
+func sweepUntilCancelled(t *testing.T, db *database) {
+	t.Helper()
+	s := db.store(t)
+	sweeper, err := sweep.New(s, s, sweep.Config{
+		StalledThreshold: 300 * time.Millisecond, MinAge: watchdog.None, Logger: quiet,
+	})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		p, err := sweeper.Sweep(t.Context())
+		return assert.NoError(t, err) && p.Cancelled == 1
+	}, patience, 10*time.Millisecond)
+}
+
+// requireRow compares the fields that do not depend on the time.
+func requireRow(t *testing.T, db *database, runID string, want session.Session) {
+	t.Helper()
+	row, err := db.store(t).Session(t.Context(), runID)
+	require.NoError(t, err)
+	got := session.Session{Status: row.Status, Attempt: row.Attempt, Host: row.Host, Reason: row.Reason}
+	require.Equal(t, want, got)
+}
+
+// A database reads the tables without the library.
+type database struct {
+	*sql.DB
+	dsn    string
+	server *pgtest.Server // nil for SQLite
+	zone   string         // of the times that are written
+	// processes, stalled and woken are the sizes of the test with many sweepers.
+	processes, stalled, woken int
+}
+
+// A store is a host's store that can be closed.
+type store interface {
+	session.Store
+	io.Closer
+}
+
+// openStore opens an SQLite path or a PostgreSQL connection string.
+func openStore(ctx context.Context, dsn string) (store, error) {
+	if strings.HasPrefix(dsn, "postgres:") {
+		return postgres.Open(ctx, dsn, postgres.Config{})
+	}
+	return sqlite.Open(ctx, dsn)
+}
+
+func newSQLite(t *testing.T) *database {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	db := &database{dsn: file, processes: 3, stalled: 200, woken: 50}
+	return db.open(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)")
+}
+
+func newPostgres(t *testing.T, server *pgtest.Server) *database {
+	t.Helper()
+	dsn := server.DSN(server.Database(t))
+	db := &database{dsn: dsn, server: server, zone: "Z", processes: 5, stalled: 2000, woken: 500}
+	if racing.Enabled {
+		db.stalled, db.woken = 400, 100
+	}
+	return db.open(t, "pgx", dsn)
+}
+
+// open makes a store create the tables, then opens the database for the test.
+func (db *database) open(t *testing.T, driver, source string) *database {
+	t.Helper()
+	db.store(t)
+	plain, err := sql.Open(driver, source)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, plain.Close()) })
+	db.DB = plain
+	return db
+}
+
+// store opens another host's store.
+func (db *database) store(t *testing.T) store {
+	t.Helper()
+	s, err := openStore(t.Context(), db.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func runNumber(i int) string { return fmt.Sprintf("run-%07d", i) }
+
+// seed inserts n active sessions. First come the stalled ones, each a minute older, then those with an event in the
+// last five minutes.
+func (db *database) seed(t *testing.T, n, stalled int) {
+	t.Helper()
+	var rows []string
+	for i := 1; i <= n; i++ {
+		age := time.Duration(i%300) * time.Second
+		if i <= stalled {
+			age = 15*time.Minute + time.Duration(i)*time.Minute
+		}
+		const layout, began = "2006-01-02 15:04:05.000000", "2026-01-01 00:00:00.000000"
+		last := time.Now().Add(-age).UTC().Format(layout)
+		rows = append(rows, fmt.Sprintf("('%[1]s', 'active', '%[2]s%[4]s', '%[3]s%[4]s', '%[2]s%[4]s', 'host', 1)",
+			runNumber(i), began, last, db.zone))
+	}
+	_, err := db.ExecContext(t.Context(), "INSERT INTO watchdog_sessions "+
+		"(run_id, status, created_at, last_event_at, started_at, host, attempt) VALUES "+strings.Join(rows, ", "))
+	require.NoError(t, err)
+}
+
+// cancelled counts the cancelled rows. It returns 0 while the database is down.
+func (db *database) cancelled() (n int) {
+	const count = "SELECT count(*) FROM watchdog_sessions WHERE status = 'cancelled'"
+	err := db.QueryRowContext(context.Background(), count).Scan(&n)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// statuses returns the status of every row by run ID.
+func (db *database) statuses(t *testing.T) map[string]string {
+	t.Helper()
+	return pairs[string](t, db, "SELECT run_id, status FROM watchdog_sessions")
+}
+
+// cancels returns the number of cancel events by run ID.
+func (db *database) cancels(t *testing.T) map[string]int {
+	t.Helper()
+	return pairs[int](t, db, fmt.Sprintf(
+		"SELECT aggregate_id, count(*) FROM events WHERE event_type = '%s' GROUP BY aggregate_id", watchdog.EventCancel))
+}
+
+func pairs[V any](t *testing.T, db *database, query string) map[string]V {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer rows.Close()
+	all := map[string]V{}
+	for rows.Next() {
+		var key string
+		var value V
+		require.NoError(t, rows.Scan(&key, &value))
+		all[key] = value
+	}
+	require.NoError(t, rows.Err())
+	return all
 }

@@ -1,6 +1,7 @@
 package artifact_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -172,4 +173,153 @@ func failures(errs map[string]error) map[string]error {
 		}
 	}
 	return failed
+}
+
+func TestFingerprint(t *testing.T) {
+	tooLong := artifact.Fingerprint("", strings.Repeat("x", 201))
+	for want, got := range map[string]string{
+		"stall/no_output":                   artifact.NoOutputFingerprint,
+		"ci/stall/no_output:never":          artifact.Fingerprint("ci", artifact.NeverOutputFingerprint),
+		"stall/no_progress:001122334455":    artifact.NoProgressFingerprint(digest),
+		"stall/terminal:pattern-1":          artifact.PatternFingerprint(1),
+		"stall/probe_blind:timeout":         artifact.BlindFingerprint("timeout"),
+		"k8s/crd/missing:widgets.example":   artifact.Fingerprint("k8s", "crd/missing:widgets.example"),
+		"A-Z_a.z:0/9@x=y+z":                 artifact.Fingerprint("", "A-Z_a.z:0/9@x=y+z"),
+		"two_words-a03f1d611645":            artifact.Fingerprint("", "two words"),
+		"_-e3b0c44298fc":                    "_" + artifact.Fingerprint("", ""),
+		"gr__e-d353a2671b67":                artifact.Fingerprint("", "größe"),
+		"ci/stall/no_output-not":            artifact.Fingerprint("ci", "stall/no_output-not"),
+		strings.Repeat("x", 200):            artifact.Fingerprint("", strings.Repeat("x", 200)),
+		strings.Repeat("x", 187) + "-other": strings.TrimRight(tooLong, "0123456789abcdef") + "other",
+	} {
+		require.Equal(t, want, got)
+	}
+}
+
+// TestFingerprintUnique checks that every text has a valid fingerprint of its own.
+func TestFingerprintUnique(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	texts := []string{
+		"", " ", "\n", "a b", "a\tb", "a_b", "größe", "gr\xff", long, long + "y", long + "z", "\x00", "界", "a\"b", "<a>",
+	}
+	seen := map[string]string{}
+	for _, prefix := range []string{"", "ci", "two words", long} {
+		for _, text := range texts {
+			got := artifact.Fingerprint(prefix, text)
+			require.True(t, artifact.ValidFingerprint(got), "%q of %q", got, text)
+			require.Equal(t, got, artifact.Fingerprint(prefix, text), "it is stable")
+			require.Empty(t, seen[got], "%q and %q have the same fingerprint", text, seen[got])
+			seen[got] = prefix + "|" + text
+		}
+	}
+}
+
+func TestInvalidFingerprint(t *testing.T) {
+	for _, text := range []string{"", "a b", "a\n", "é", "a\xff", "a\x00", `a"`, "a,b", "a*", strings.Repeat("x", 201)} {
+		require.False(t, artifact.ValidFingerprint(text), "%q", text)
+	}
+}
+
+// TestSet checks that a set is sorted, is bounded and has no duplicates.
+func TestSet(t *testing.T) {
+	require.Equal(t, []string{}, artifact.Set(nil))
+	given := []string{"b", "a", "b", "two words", "a"}
+	require.Equal(t, []string{"a", "b", "two_words-a03f1d611645"}, artifact.Set(given))
+	require.Equal(t, []string{"b", "a", "b", "two words", "a"}, given, "the argument is not changed")
+
+	many := []string{}
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("f-%03d", 99-i))
+	}
+	set := artifact.Set(many)
+	require.Len(t, set, artifact.MaxFingerprints)
+	require.Equal(t, []string{"f-000", "f-031"}, []string{set[0], set[31]})
+	require.Equal(t, set, artifact.Set(set))
+}
+
+var refused = map[string]string{
+	"nothing":                      "",
+	"the parent":                   "..",
+	"a path that leaves the root":  "../../x",
+	"an absolute path":             "/abs",
+	"a backslash":                  `..\outside`,
+	"an alternate stream":          "a:b",
+	"a NUL":                        "a\x00b",
+	"a C1 control":                 "a\u0085b",
+	"a space at the start":         " a",
+	"a space at the end":           "a ",
+	"a wide space at the end":      "a\u3000",
+	"a dot at the end":             "a.",
+	"invalid UTF-8":                "a\xff",
+	"101 characters":               strings.Repeat("é", 101),
+	"100 characters of 3 bytes":    strings.Repeat("界", 100),
+	"the folder of the artifacts":  "_stall",
+	"that folder in upper case":    "_STALL",
+	"a device":                     "NUL",
+	"a device with an extension":   "nul.txt",
+	"a device with a space":        "aux .txt",
+	"a serial line":                "COM1",
+	"a printer with a superscript": "lpt².log",
+}
+
+func TestInvalidStep(t *testing.T) {
+	for name, step := range refused {
+		t.Run(name, func(t *testing.T) {
+			err := artifact.CheckStep(step)
+			require.ErrorIs(t, err, artifact.ErrInvalidStep)
+			require.ErrorContains(t, err, "invalid step: ")
+			require.NotContains(t, err.Error(), "\x00")
+			require.Less(t, len(err.Error()), 400)
+		})
+	}
+}
+
+func TestValidStep(t *testing.T) {
+	for _, step := range []string{
+		"build", "check-2", ".hidden", "a..b", "..a", "-rf", "a b", "prüfen", "_stall2", "COM", "COM10", "null", "console",
+		"%2e%2e", "~", strings.Repeat("é", 100),
+	} {
+		t.Run(step, func(t *testing.T) {
+			f := newFixture(t)
+			expectUnchanged(t, f.outside)
+			require.Empty(t, failures(writeAll(f.open(step))))
+			require.FileExists(t, filepath.Join(f.root, step, artifact.Folder, artifact.EventFile))
+		})
+	}
+}
+
+// FuzzCheckStep writes under every name that is accepted. The name must be the only new entry in the root, and
+// nothing may appear beside the root.
+func FuzzCheckStep(f *testing.F) {
+	for _, step := range refused {
+		f.Add(step)
+	}
+	f.Add("build")
+	f.Add("a..b")
+	f.Fuzz(func(t *testing.T, step string) {
+		if artifact.CheckStep(step) != nil {
+			return
+		}
+		base := t.TempDir()
+		root := filepath.Join(base, "root")
+		d, err := artifact.Open(root, step)
+		require.NoError(t, err)
+		require.NoError(t, d.WriteTail(nil))
+		require.NoError(t, d.Close())
+		require.Equal(t, []string{"root"}, entries(t, base))
+		require.Equal(t, []string{step}, entries(t, root))
+		require.Equal(t, []string{artifact.Folder}, entries(t, filepath.Join(root, step)))
+		require.Equal(t, []string{artifact.TailFile}, entries(t, filepath.Join(root, step, artifact.Folder)))
+	})
+}
+
+func entries(t *testing.T, folder string) []string {
+	t.Helper()
+	read, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	names := []string{}
+	for _, entry := range read {
+		names = append(names, entry.Name())
+	}
+	return names
 }

@@ -1,11 +1,17 @@
 package artifact_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -163,4 +169,203 @@ func TestHardLink(t *testing.T) {
 	expectUnchanged(t, f.outside)
 	err := f.open("build").AppendProbe(artifact.Probe{})
 	require.ErrorIs(t, err, artifact.ErrInTheWay)
+}
+
+// writeForever is a child that writes all files again and again, and prints a dot each time, until it is killed.
+func writeForever() error {
+	d, err := artifact.Open("root", "build")
+	for i := 0; err == nil; i++ {
+		probe := artifact.Probe{Same: i, Summary: strings.Repeat("y", 3000)}
+		err = errors.Join(d.WriteEvent(numbered(i)), d.WriteTail(make([]byte, 1<<20)), d.AppendProbe(probe))
+		fmt.Print(".")
+	}
+	return err
+}
+
+// TestCrash checks that a process that is killed at any moment leaves a whole event or none, and that the next Open
+// removes its temporary files.
+func TestCrash(t *testing.T) {
+	f, leftovers := newFixture(t), 0
+	for kills := 0; kills < 20 || leftovers == 0; kills++ {
+		require.Less(t, kills, 1000, "no kill left a temporary file: this test shows nothing")
+		killAtRandom(t, f)
+		leftovers += countLeftovers(t, f)
+		_, err := decode([]byte(f.read(artifact.EventFile))) // the child printed a dot after the first event
+		require.NoError(t, err)
+		if tail, err := os.ReadFile(f.path(artifact.TailFile)); !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(t, err)
+			require.Len(t, tail, 1<<20)
+		}
+		d := f.open("build")
+		require.Zero(t, countLeftovers(t, f))
+		require.NoError(t, d.AppendProbe(artifact.Probe{}))
+		probes(t, f)
+		require.NoError(t, os.RemoveAll(f.root))
+	}
+	t.Logf("the kills left %d temporary files", leftovers)
+}
+
+// killAtRandom kills a writer at some moment in its first writes.
+func killAtRandom(t *testing.T, f *fixture) {
+	t.Helper()
+	cmd := child(t, "writer", f.base)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReaderSize(out, 16).Discard(1 + rand.IntN(4))
+	for range rand.IntN(50_000) { // a random time
+		runtime.Gosched()
+	}
+	killed := cmd.Process.Kill()
+	waited := cmd.Wait()
+	require.NoError(t, errors.Join(err, killed), said.String())
+	var exit *exec.ExitError
+	require.ErrorAs(t, waited, &exit)
+	require.False(t, exit.Exited() && exit.ExitCode() == 1, "it was killed and did not fail: %s", said.String())
+}
+
+func countLeftovers(t *testing.T, f *fixture) int {
+	t.Helper()
+	entries, err := os.ReadDir(f.path(""))
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	n := 0
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), tempPrefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// link makes a symbolic link, or skips the test if that is not allowed.
+func (f *fixture) link(target, path string) {
+	f.t.Helper()
+	require.NoError(f.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	if err := os.Symlink(target, path); err != nil {
+		f.t.Skipf("no symbolic links here: %v", err)
+	}
+}
+
+// places are where a link can be, from the root, and what it could point to in the folders that a fixture populates.
+var places = map[string]string{
+	"build":                        "build",
+	"build/_stall":                 "build/_stall",
+	"build/_stall/event.json":      "build/_stall/event.json",
+	"build/_stall/probe.jsonl":     "build/_stall/probe.jsonl",
+	"build/_stall/stderr.tail.log": "build/_stall/stderr.tail.log",
+	"build/_stall/decision.json":   "build/_stall/decision.json",
+}
+
+// affected lists the files that cannot be written if a link is in a place.
+func affected(place string) []string {
+	if name := filepath.Base(place); filepath.Ext(name) != "" {
+		return []string{name}
+	}
+	return files
+}
+
+// TestSymlink checks that links are refused wherever they point.
+func TestSymlink(t *testing.T) {
+	for place, inside := range places {
+		targets := map[string]func(f *fixture) string{
+			"outside": func(f *fixture) string { return filepath.Join(f.outside, inside) },
+			"elsewhere inside": func(f *fixture) string {
+				f.populate(filepath.Join(f.root, "other/build/_stall"))
+				return filepath.Join(f.root, "other", inside)
+			},
+			"inside, relative": func(f *fixture) string {
+				f.populate(filepath.Join(f.root, "build"))
+				f.populate(f.root)
+				return "."
+			},
+			"nowhere":           func(f *fixture) string { return filepath.Join(f.outside, "missing") },
+			"itself":            func(f *fixture) string { return filepath.Base(inside) },
+			"outside, relative": func(*fixture) string { return "../../../outside/canary" },
+		}
+		for where, target := range targets {
+			if where == "inside, relative" && filepath.Ext(place) != "" {
+				continue // "." is a folder
+			}
+			t.Run(place+" to "+where, func(t *testing.T) {
+				f := newFixture(t)
+				to := target(f)
+				require.NoError(t, os.RemoveAll(filepath.Join(f.root, place)))
+
+				t.Run("before it is opened", func(t *testing.T) {
+					f.link(to, filepath.Join(f.root, place))
+					expectUnchanged(t, f.base)
+					_, err := artifact.Open(f.root, "build")
+					require.ErrorIs(t, err, artifact.ErrSymlink)
+				})
+				t.Run("between two writes", func(t *testing.T) {
+					require.NoError(t, os.Remove(filepath.Join(f.root, place)))
+					d := f.open("build")
+					require.Empty(t, failures(writeAll(d)))
+					require.NoError(t, os.RemoveAll(filepath.Join(f.root, place)))
+					f.link(to, filepath.Join(f.root, place))
+					expectUnchanged(t, f.outside)
+					before, errs := snapshot(t, f.root), writeAll(d)
+					for _, name := range affected(place) {
+						require.ErrorIs(t, errs[name], artifact.ErrSymlink)
+						require.ErrorContains(t, errs[name], "write stall artifact "+f.path(name)+": a symbolic link is in the way: ")
+					}
+					if len(affected(place)) == len(files) {
+						require.Equal(t, before, snapshot(t, f.root))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestInTheWay checks that a file in the place of a folder is refused, and a folder in the place of a file.
+func TestInTheWay(t *testing.T) {
+	for place := range places {
+		t.Run(place, func(t *testing.T) {
+			f := newFixture(t)
+			expectUnchanged(t, f.outside)
+			path := filepath.Join(f.root, place)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			if filepath.Ext(place) == "" {
+				require.NoError(t, os.WriteFile(path, []byte("a file"), 0o600))
+			} else {
+				require.NoError(t, os.Mkdir(path, 0o700))
+			}
+			before := snapshot(t, f.root)
+			_, err := artifact.Open(f.root, "build")
+			require.ErrorIs(t, err, artifact.ErrInTheWay)
+			require.Equal(t, before, snapshot(t, f.root))
+
+			aside := filepath.Join(f.base, "aside")
+			require.NoError(t, os.Rename(path, aside))
+			d := f.open("build")
+			require.NoError(t, os.Rename(aside, path))
+			errs := writeAll(d)
+			for _, name := range affected(place) {
+				require.ErrorIs(t, errs[name], artifact.ErrInTheWay)
+			}
+		})
+	}
+	t.Run("a file in the place of the root", func(t *testing.T) {
+		f := newFixture(t)
+		expectUnchanged(t, f.base)
+		_, err := artifact.Open(filepath.Join(f.outside, artifact.EventFile), "build")
+		require.ErrorContains(t, err, "open stall artifacts: make the root folder: ")
+	})
+}
+
+// TestRemovedFolder checks that a folder that was removed is made again.
+func TestRemovedFolder(t *testing.T) {
+	f := newFixture(t)
+	d := f.open("build")
+	require.Empty(t, failures(writeAll(d)))
+	for _, gone := range []string{"build", "build/_stall", "build/_stall/probe.jsonl"} {
+		require.NoError(t, os.RemoveAll(filepath.Join(f.root, gone)))
+		require.Empty(t, failures(writeAll(d)))
+		require.ElementsMatch(t, files, f.names())
+	}
 }

@@ -1,9 +1,13 @@
 package usage_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -243,3 +247,403 @@ func TestHistoryForgets(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A turn of an agent: what the model answers, and what its tool gives.
+type agentTurn struct {
+	id, says, args, result string
+	signed                 string // reasoning that is encrypted
+	reasoning              int64  // its tokens
+}
+
+type dict = map[string]any
+
+// agentClients write the calls of a conversation as real clients do, each with a prompt and tools of 40,000 bytes.
+var agentClients = map[string]struct {
+	api  usage.API
+	body func(prompt, tool string, n int, turns []agentTurn) dict
+}{
+	"Claude Code": {usage.Anthropic, claudeCode}, "Codex": {usage.Responses, codex},
+	"Gemini CLI": {usage.Gemini, geminiCLI}, "AI SDK": {usage.Chat, aiSDK},
+}
+
+func claudeCode(prompt, tool string, n int, turns []agentTurn) dict {
+	messages := []any{dict{"role": "user", "content": "do the work"}}
+	for i, turn := range turns {
+		result := dict{"type": "tool_result", "tool_use_id": turn.id, "content": turn.result}
+		if i == len(turns)-1 { // what is cached moves on
+			result["cache_control"] = dict{"type": "ephemeral"}
+		}
+		messages = append(messages, dict{"role": "assistant", "content": []any{
+			dict{"type": "thinking", "thinking": "", "signature": turn.signed}, dict{"type": "text", "text": turn.says},
+			dict{"type": "tool_use", "id": turn.id, "name": "tool0", "input": dict{"command": turn.args}},
+		}}, dict{"role": "user", "content": []any{result}})
+	}
+	return dict{
+		"model": "claude-opus-5-5", "max_tokens": 32000, "stream": true, "messages": messages,
+		"thinking": dict{"type": "adaptive"}, "metadata": dict{"user_id": "u"}, "output_config": dict{"effort": "medium"},
+		"context_management": dict{"edits": []any{dict{"type": "clear_thinking_20251015", "keep": "all"}}},
+		"system": []any{
+			dict{"type": "text", "text": fmt.Sprintf("x-anthropic-billing-header: cc_version=2.1; cch=%05x;", len(turns))},
+			dict{"type": "text", "text": prompt, "cache_control": dict{"type": "ephemeral"}},
+		},
+		"tools": toolsOf(n, func(name string) dict {
+			return dict{"name": name, "description": tool, "input_schema": dict{"type": "object"}}
+		}),
+	}
+}
+
+func codex(prompt, tool string, n int, turns []agentTurn) dict {
+	input := []any{dict{"type": "message", "role": "user", "content": []any{dict{"type": "input_text", "text": "do it"}}}}
+	for _, turn := range turns {
+		input = append(input,
+			dict{"type": "reasoning", "summary": []any{}, "encrypted_content": turn.signed},
+			dict{"type": "message", "role": "assistant", "content": []any{dict{"type": "output_text", "text": turn.says}}},
+			dict{"type": "function_call", "call_id": turn.id, "name": "tool0", "arguments": turn.args},
+			dict{"type": "function_call_output", "call_id": turn.id, "output": turn.result})
+	}
+	return dict{
+		"model": "gpt-6.2-sol", "max_output_tokens": 32000, "stream": true, "store": false, "instructions": prompt,
+		"input": input, "include": []string{"reasoning.encrypted_content"}, "reasoning": dict{"effort": "medium"},
+		"tools": toolsOf(n, func(name string) dict {
+			return dict{"type": "function", "name": name, "description": tool, "parameters": dict{"type": "object"}}
+		}),
+	}
+}
+
+func geminiCLI(prompt, tool string, n int, turns []agentTurn) dict {
+	contents := []any{dict{"role": "user", "parts": []any{dict{"text": "do the work"}}}}
+	for _, turn := range turns {
+		contents = append(contents, dict{"role": "model", "parts": []any{dict{"text": turn.says}, dict{
+			"functionCall": dict{"name": "tool0", "args": dict{"command": turn.args}}, "thoughtSignature": turn.signed,
+		}}}, dict{"role": "user", "parts": []any{
+			dict{"functionResponse": dict{"id": turn.id, "name": "tool0", "response": dict{"output": turn.result}}},
+		}})
+	}
+	return dict{
+		"contents": contents, "systemInstruction": dict{"role": "user", "parts": []any{dict{"text": prompt}}},
+		"generationConfig": dict{"maxOutputTokens": 32000, "thinkingConfig": dict{"includeThoughts": true}},
+		"tools": []any{dict{"functionDeclarations": toolsOf(n, func(name string) dict {
+			return dict{"name": name, "description": tool}
+		})}},
+	}
+}
+
+func aiSDK(prompt, tool string, n int, turns []agentTurn) dict {
+	messages := []any{dict{"role": "system", "content": prompt}, dict{"role": "user", "content": "do the work"}}
+	for _, turn := range turns {
+		messages = append(messages, dict{"role": "assistant", "content": turn.says, "tool_calls": []any{dict{
+			"id": turn.id, "type": "function", "function": dict{"name": "tool0", "arguments": turn.args},
+		}}}, dict{"role": "tool", "tool_call_id": turn.id, "content": turn.result})
+	}
+	return dict{
+		"model": "gpt-6.2-sol", "max_completion_tokens": 32000, "messages": messages,
+		"tools": toolsOf(n, func(name string) dict {
+			return dict{"type": "function", "function": dict{"name": name, "description": tool}}
+		}),
+	}
+}
+
+func toolsOf(n int, of func(name string) dict) (all []any) {
+	for i := range n {
+		all = append(all, of(fmt.Sprint("tool", i)))
+	}
+	return all
+}
+
+// TestBoundNear measures how near the bound of a call is to what it takes in: of conversations of 40 turns, with
+// results of up to 4,000 bytes, and four bytes to a token.
+func TestBoundNear(t *testing.T) {
+	for name, client := range agentClients {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			words := func(n int) string { return strings.Repeat("some words of text ", n/19+1)[:1+random.IntN(n)] }
+			prompt, tool := strings.Repeat("a system prompt. ", 700), strings.Repeat("what it does. ", 125)
+			past, first, ratios := new(usage.History), 0.0, []float64(nil)
+			var turns []agentTurn
+			for n := range 40 {
+				body, err := json.Marshal(client.body(prompt, tool, 16, turns))
+				require.NoError(t, err)
+				used := int64(500 + len(body)/4) // with a hidden prompt
+				for _, turn := range turns {
+					used += turn.reasoning - int64(len(turn.signed)/4)
+				}
+				call := readCall(t, client.api, string(body))
+				require.Empty(t, call.Unknown())
+				bound, err := call.Bound(usage.Maximum{}, past)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, bound.Input, used)
+				if ratio := float64(bound.Input) / float64(used); n == 0 {
+					first = ratio
+				} else {
+					ratios = append(ratios, ratio)
+				}
+				next := agentTurn{
+					id: fmt.Sprint("call_", n), says: words(200), args: words(300), result: words(4000),
+					signed: strings.Repeat("c2ln", 100), reasoning: random.Int64N(800),
+				}
+				if client.api == usage.Chat {
+					next.signed, next.reasoning = "", 0
+				}
+				next.signed += fmt.Sprint(n)
+				said := int64(len(next.says)+len(next.args))/4 + next.reasoning
+				past.Learn(call, usage.Result{State: usage.Final, Usage: usage.Usage{Input: used, Output: said + 20}})
+				turns = append(turns, next)
+			}
+			slices.Sort(ratios)
+			median, worst := ratios[len(ratios)/2], ratios[len(ratios)-1]
+			t.Logf("bound / used: %.2f the first, then %.2f the median, %.2f the worst", first, median, worst)
+			require.Less(t, median, 1.15)
+			require.Less(t, worst, 1.5)
+		})
+	}
+}
+
+// A modelBlock is a part of a conversation as the model API of the test has it. Its tokens are at most its bytes, but
+// those of reasoning, of which there are as many as the model made.
+type modelBlock struct {
+	kind   string // text, thinking, tool_use or tool_result
+	text   string
+	tokens int64 // of thinking
+}
+
+type modelMessage struct {
+	role   string
+	blocks []modelBlock
+}
+
+// An agent has a conversation, and what is beside it in each of its calls.
+type agent struct {
+	system, effort string
+	tools          []string
+	messages       []modelMessage
+}
+
+// A modelAPI says what a call takes in, by rules that the history does not know.
+type modelAPI struct {
+	strips bool // it leaves out the reasoning before the last message of the user
+	mixed  bool // for that a message with results of tools, too, is one of the user if it has a text
+}
+
+// tokensOf are those of a text: some number up to its bytes, always the same.
+func tokensOf(text string) int64 {
+	sum := fnv.New64a()
+	fmt.Fprint(sum, text)
+	return int64(sum.Sum64() % uint64(len(text)+1))
+}
+
+func (m modelAPI) input(a *agent) int64 {
+	hidden := fmt.Sprint("hidden prompt ", strings.Repeat("x", 900), a.effort, len(a.tools) > 0)
+	total := tokensOf(hidden) + tokensOf(a.system)
+	for _, tool := range a.tools {
+		total += tokensOf(tool)
+	}
+	last := -1
+	for i, message := range a.messages {
+		if message.role == "user" && m.own(message) {
+			last = i
+		}
+	}
+	for i, message := range a.messages {
+		total += 7 + tokensOf(message.role)
+		for _, block := range message.blocks {
+			switch {
+			case block.kind != "thinking":
+				total += tokensOf(block.kind + block.text)
+			case !m.strips || i > last:
+				total += block.tokens
+			}
+		}
+	}
+	return total
+}
+
+// own reports whether the message is one of the user's own.
+func (m modelAPI) own(message modelMessage) bool {
+	is := func(kind string) func(modelBlock) bool { return func(b modelBlock) bool { return b.kind == kind } }
+	return !slices.ContainsFunc(message.blocks, is("tool_result")) ||
+		m.mixed && slices.ContainsFunc(message.blocks, is("text"))
+}
+
+// anthropicBody writes the call of an agent. Clients move the marks of what is cached, and write a text in two forms.
+func (a *agent) anthropicBody(random *rand.Rand) string {
+	var messages []any
+	mark := func(block map[string]any) map[string]any {
+		if random.IntN(4) == 0 {
+			block["cache_control"] = map[string]string{"type": "ephemeral"}
+		}
+		return block
+	}
+	for _, message := range a.messages {
+		var blocks []any
+		for _, b := range message.blocks {
+			if b.kind == "thinking" {
+				blocks = append(blocks, b.json())
+			} else {
+				blocks = append(blocks, mark(b.json()))
+			}
+		}
+		of := map[string]any{"role": message.role, "content": blocks}
+		if len(blocks) == 1 && message.blocks[0].kind == "text" && random.IntN(2) == 0 {
+			of["content"] = message.blocks[0].text
+		}
+		messages = append(messages, of)
+	}
+	var tools []any
+	for _, tool := range a.tools {
+		tools = append(tools, map[string]any{"name": "f", "description": tool})
+	}
+	body, err := json.Marshal(map[string]any{
+		"model": "claude-opus-4-8", "max_tokens": 3000, "messages": messages, "tools": tools,
+		"system":        []any{mark(map[string]any{"type": "text", "text": a.system})},
+		"output_config": map[string]string{"effort": a.effort},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+// json is the block as Anthropic's API takes it.
+func (b modelBlock) json() map[string]any {
+	switch b.kind {
+	case "thinking":
+		return map[string]any{"type": b.kind, "thinking": "", "signature": b.text}
+	case "tool_use":
+		return map[string]any{"type": b.kind, "id": "t", "name": "f", "input": map[string]string{"of": b.text}}
+	case "tool_result":
+		return map[string]any{"type": b.kind, "tool_use_id": "t", "content": b.text}
+	}
+	return map[string]any{"type": b.kind, "text": b.text}
+}
+
+// change changes something that a client can change.
+func (a *agent) change(random *rand.Rand) {
+	switch what := random.IntN(9); what {
+	case 5:
+		a.system = sometext(random)
+	case 6:
+		a.tools = append(a.tools, sometext(random))
+	case 7:
+		a.tools = nil
+	case 8:
+		a.effort = []string{"low", "high"}[random.IntN(2)]
+	default:
+		a.changeMessages(random, what)
+	}
+}
+
+func (a *agent) changeMessages(random *rand.Rand, what int) {
+	at := random.IntN(len(a.messages))
+	blocks := &a.messages[at].blocks
+	switch what {
+	case 0: // a message goes
+		if len(a.messages) > 1 {
+			a.messages = slices.Delete(a.messages, at, at+1)
+		}
+	case 1: // a block goes
+		if len(*blocks) > 0 {
+			i := random.IntN(len(*blocks))
+			*blocks = slices.Delete(*blocks, i, i+1)
+		}
+	case 2: // a result is cleared
+		for i := range *blocks {
+			if (*blocks)[i].kind == "tool_result" {
+				(*blocks)[i].text = "cleared"
+			}
+		}
+	case 3: // two messages change places
+		before := max(0, at-1)
+		a.messages[at], a.messages[before] = a.messages[before], a.messages[at]
+	case 4: // a reminder comes
+		if a.messages[at].role == "user" {
+			*blocks = append(*blocks, modelBlock{kind: "text", text: sometext(random)})
+		}
+	}
+}
+
+func sometext(random *rand.Rand) string {
+	return fmt.Sprint(random.Uint64()) + strings.Repeat("words ", random.IntN(200))
+}
+
+// answer goes on with the model's answer, which was so many tokens, and what the user says to it.
+func (a *agent) answer(random *rand.Rand, output int64) {
+	answer := modelMessage{role: "assistant"}
+	if random.IntN(2) == 0 {
+		answer.blocks = append(answer.blocks, modelBlock{
+			kind: "thinking", text: sometext(random)[:9], tokens: random.Int64N(output + 1),
+		})
+	}
+	user := modelMessage{role: "user", blocks: []modelBlock{{kind: "text", text: sometext(random)}}}
+	if random.IntN(3) > 0 {
+		answer.blocks = append(answer.blocks, modelBlock{kind: "tool_use", text: sometext(random)})
+		user.blocks[0].kind = "tool_result"
+	} else {
+		answer.blocks = append(answer.blocks, modelBlock{kind: "text", text: sometext(random)})
+	}
+	a.messages = append(a.messages, answer, user)
+}
+
+// TestHistoryModel holds the bound of each call against what the model of the test takes in: agents with conversations
+// that grow and are changed share one history, and their answers are of every kind.
+func TestHistoryModel(t *testing.T) {
+	var near, far int
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		model := modelAPI{strips: random.IntN(2) == 0, mixed: random.IntN(2) == 0}
+		history := new(usage.History)
+		agents := make([]*agent, 3)
+		for i := range agents {
+			agents[i] = &agent{
+				system: sometext(random), effort: "low", tools: []string{sometext(random), sometext(random)},
+				messages: []modelMessage{{"user", []modelBlock{{kind: "text", text: sometext(random)}}}},
+			}
+		}
+		for range 60 {
+			a := agents[random.IntN(len(agents))]
+			if random.IntN(4) == 0 {
+				a.change(random)
+			}
+			if random.IntN(20) == 0 { // it goes on where another one is
+				other := agents[random.IntN(len(agents))]
+				a.messages = slices.Clone(other.messages)
+				for i := range a.messages {
+					a.messages[i].blocks = slices.Clone(a.messages[i].blocks)
+				}
+			}
+			call := readCall(t, usage.Anthropic, a.anthropicBody(random))
+			bound, err := call.Bound(usage.Maximum{}, history)
+			require.NoError(t, err)
+			took := model.input(a)
+			require.LessOrEqual(t, took, bound.Input, "seed %d", seed)
+			if bound.Input < 2*took {
+				near++
+			} else {
+				far++
+			}
+			output := random.Int64N(3000)
+			result := usage.Result{State: usage.Final, Usage: usage.Usage{Output: output}}
+			result.Usage.Input = random.Int64N(took + 1)
+			result.Usage.CacheRead = took - result.Usage.Input
+			again := random.IntN(10) == 0 // the client asks again, and takes what either answer was
+			switch random.IntN(10) {
+			case 0:
+				result = usage.Result{}
+			case 1:
+				result.Unread = usage.Encoded
+			case 2:
+				result.State, result.Usage.Output = usage.Partial, 1
+			}
+			history.Learn(call, result)
+			if again {
+				result.Usage.Output = random.Int64N(3000)
+				second := readCall(t, usage.Anthropic, a.anthropicBody(random))
+				_, err := second.Bound(usage.Maximum{}, history)
+				require.NoError(t, err)
+				history.Learn(second, result)
+			}
+			a.answer(random, output)
+		}
+	}
+	t.Logf("%d of %d bounds are less than twice what was taken in", near, near+far)
+	require.Greater(t, near, far, "the history bounds most calls")
+}
