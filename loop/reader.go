@@ -140,7 +140,7 @@ func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 }
 
 // passed says whether a call that got the same is taken for a poll, as what it looks at had time to change, whether it
-// may be one, and after how long waits it is one.
+// may be one, and after how long waits it is one: any, if need is not positive.
 func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
@@ -218,7 +218,7 @@ func (d *Detector) polls(c *call) bool {
 		return false
 	case c.slow:
 		return true
-	case w.time < uint64(c.need), w.first == c.pair: //nolint:gosec // it is positive
+	case w.time < uint64(max(c.need, 1)), w.first == c.pair:
 		return false
 	case w.first == 0:
 		w.first = c.pair

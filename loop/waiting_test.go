@@ -86,9 +86,13 @@ func TestWaiting(t *testing.T) {
 		require.Equal(t, 4, turn)
 	})
 	t.Run("a call of no class needs five seconds, with its own", func(t *testing.T) {
-		x := loop.Step{Tool: "x", Gap: 3 * time.Second}
-		turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), x)
-		require.Equal(t, loop.Poll, rule, turn)
+		for _, gap := range []time.Duration{3, 5, 7} {
+			x := loop.Step{Tool: "x", Gap: gap * time.Second}
+			turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), x)
+			require.Equal(t, loop.Poll, rule, "%v: turn %d", x.Gap, turn)
+			turn, _ = asked(t, newDetector(t, loop.Config{}), 30, x)
+			require.Equal(t, 3, turn, "%v without a wait", x.Gap)
+		}
 	})
 }
 
