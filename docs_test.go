@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/doccode"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
@@ -341,10 +342,7 @@ func TestZero(t *testing.T) {
 	_, after, ended := strings.Cut(rest, end)
 	require.True(t, begun && ended, "the page has the marks between which the table is written")
 	want := before + begin + "| field | what it says of zero |\n|---|---|\n" + table + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-	}
-	require.Equal(t, want, readText(t, page), "run go test . -run TestZero -update, and read what it says now")
+	golden.Compare(t, page, want) // read what it says now
 }
 
 const architecture = "docs/architecture.md"
@@ -424,13 +422,9 @@ func TestImports(t *testing.T) {
 }
 
 func TestImportsPicture(t *testing.T) {
-	const picture = "docs/packages.svg"
 	list, err := sourceTree(t).List()
 	require.NoError(t, err)
-	if *update {
-		require.NoError(t, os.WriteFile(picture, list.Picture(), 0o644))
-	}
-	require.Equal(t, string(list.Picture()), readText(t, picture), "run make golden to draw it")
+	golden.Compare(t, "docs/packages.svg", string(list.Picture()))
 }
 
 // TestDocumentedDefaults protects what the documents say of a default or a bound: it is the constant's. What is
@@ -540,7 +534,7 @@ var smallGuards = []struct {
 // leaves out what is never called. A guard grows by a table that is made as the program starts, or by a concrete type
 // of another package in a type that becomes an interface. `go build -ldflags=-dumpdep` says what keeps a function.
 func TestSize(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil || !racing.Long && !*update {
+	if _, err := exec.LookPath("go"); err != nil || !racing.Long && !golden.Updating() {
 		t.Skip("make long: it builds all packages anew, and seven programs")
 	}
 	none, _ := built(t, "none")
@@ -553,7 +547,7 @@ func TestSize(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %.2f MB | %d |\n", guard.name, float64(size-none)/1e6, len(packages))
 	}
 	table.WriteString("\n")
-	if *update {
+	if golden.Updating() {
 		require.NoError(t, os.WriteFile(sizeList, []byte(list.String()), 0o644))
 		require.NoError(t, os.WriteFile(sizePage, []byte(sizeTable.ReplaceAllLiteralString(readText(t, sizePage),
 			sizeBegin+table.String()+sizeEnd)), 0o644))

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,23 +14,10 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file in testdata, to the byte.
-func golden(t *testing.T, name string, text []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, text, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run go test -update to write it")
-	require.Equal(t, string(want), string(text))
-}
 
 func TestEventGoldens(t *testing.T) {
 	cancelled := func(b *fixture) { b.attach(); b.pass(4*time.Hour + 1234567*time.Microsecond) }
@@ -213,7 +197,7 @@ func goldenEvent(t *testing.T, name, kind string, happen func(b *fixture)) {
 		}
 		text, err := json.Marshal(event)
 		require.NoError(t, err)
-		golden(t, "events/"+name+".json", append(text, '\n'))
+		golden.Compare(t, "testdata/events/"+name+".json", string(text)+"\n")
 	})
 }
 

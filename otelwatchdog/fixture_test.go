@@ -2,10 +2,8 @@ package otelwatchdog_test
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,20 +175,7 @@ var laddered = watchdog.Config{Budget: watchdog.Budget{
 	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
 }}
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func requireGolden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 // TestDocumented looks up every metric and attribute in the package comment.
 func TestDocumented(t *testing.T) {

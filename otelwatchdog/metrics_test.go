@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -41,7 +42,7 @@ func TestMetricNames(t *testing.T) {
 			kind, keys := describe(m.Data)
 			fmt.Fprintf(&lines, "%s\t%s\t%s\t%s\t%s\n", name, kind, m.Unit, strings.Join(keys, " "), m.Description)
 		}
-		requireGolden(f.t.(*testing.T), "metrics.tsv", lines.String())
+		golden.Compare(f.t, "testdata/"+"metrics.tsv", lines.String())
 	})
 }
 

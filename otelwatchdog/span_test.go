@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/loop"
@@ -277,7 +278,7 @@ func TestSpanContent(t *testing.T) {
 		for _, span := range f.spans() {
 			describeSpan(&text, span)
 		}
-		requireGolden(t, "spans.txt", text.String())
+		golden.Compare(t, "testdata/"+"spans.txt", text.String())
 	})
 }
 

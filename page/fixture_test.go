@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,11 +23,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -231,8 +229,8 @@ var hashed = regexp.MustCompile(`&amp;v=\w+`)
 // codes are those of the taxonomy that a reader can choose: TestFilters wants each.
 var codes = regexp.MustCompile(`(<option>watchdog_\w+</option>\n)+`)
 
-// golden compares what a page has between its frame with a golden file, which for the list has the frame, too.
-func golden(t *testing.T, name, got string) {
+// compare compares what a page has between its frame with a golden file, which for the list has the frame, too.
+func compare(t *testing.T, name, got string) {
 	t.Helper()
 	if name != "list.html" {
 		_, got, _ = strings.Cut(got, "<main id=\"main\" tabindex=\"-1\">\n")
@@ -240,14 +238,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	got = hashed.ReplaceAllString(got, "&amp;v=HASH")
 	got = codes.ReplaceAllString(got, "<option>CODES</option>\n")
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run the tests with -update to write it")
-	require.Equal(t, string(want), got)
+	golden.Compare(t, filepath.Join("testdata", name), got)
 }
 
 // A sent is a frame.

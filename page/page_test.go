@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 			f.fleet()
 			f.sweeper()
 			text := f.shown(c.query)
-			golden(f.T, name, text)
+			compare(f.T, name, text)
 			assert.Contains(f, text, "<title>"+c.title+" · Watchdog</title>")
 			assert.Equal(f, c.refresh != "", strings.Contains(text, `http-equiv="refresh" content="`+c.refresh+`"`))
 			assert.Equal(f, !strings.HasPrefix(name, "run_"), strings.Contains(text, `aria-current="page">`+c.title+"<"))

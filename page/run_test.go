@@ -138,8 +138,8 @@ func TestWrapped(t *testing.T) {
 		over := wrapped{f.db, f.db}
 		f.cfg.Sessions, f.cfg.Events = over, over
 		f.made = nil
-		golden(t, "run_cancelled.html", f.shown("?run=s-cancelled"))
-		golden(t, "sweeper.html", f.shown("?view=sweeper"))
+		compare(t, "run_cancelled.html", f.shown("?run=s-cancelled"))
+		compare(t, "sweeper.html", f.shown("?view=sweeper"))
 		r := f.watch()
 		f.event("s-complete", watchdog.EventWarning, time.Now(), "")
 		events := r.events()

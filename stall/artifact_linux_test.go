@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -56,7 +57,7 @@ func TestArtifacts(t *testing.T) {
 	require.ElementsMatch(t, words("event.json decision.json probe.jsonl stderr.tail.log"), f.artifacts())
 	require.Equal(t, "password ***\n", f.artifact("stderr.tail.log"))
 	for _, name := range words("event.json decision.json probe.jsonl") {
-		golden(t, name, strings.ReplaceAll(normal(f.artifact(name)), f.cfg.Artifacts, "context"))
+		golden.Compare(t, "testdata/"+name, strings.ReplaceAll(normal(f.artifact(name)), f.cfg.Artifacts, "context"))
 	}
 }
 

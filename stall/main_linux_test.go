@@ -31,8 +31,6 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
-
 func TestMain(m *testing.M) {
 	escape.Main()
 	if len(os.Args) > 1 && os.Args[1] == childArg {
@@ -262,18 +260,6 @@ func eventually(tb testing.TB, what string, done func() bool) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)
-}
-
-func golden(tb testing.TB, name, got string) {
-	tb.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(tb, os.MkdirAll("testdata", 0o755))
-		require.NoError(tb, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(tb, err)
-	require.Equal(tb, string(want), got, "run the test with -update to write %s", path)
 }
 
 func words(text string) []string { return strings.Fields(text) }

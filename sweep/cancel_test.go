@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -477,7 +478,7 @@ func TestStalledRunGolden(t *testing.T) {
 				require.NoError(t, err)
 				all.Write(append(text, '\n'))
 			}
-			golden(t, name+".json", all.String())
+			golden.Compare(t, "testdata/"+name+".json", all.String())
 		})
 	}
 }

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,8 +19,6 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -318,18 +313,6 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
-}
-
-// golden compares a text with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
 }
 
 // A host is a process that runs sessions, as its keeper writes it.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -299,7 +300,7 @@ func TestHealth(t *testing.T) {
 			code, text := f.health()
 			require.Equal(f, c.code, code)
 			require.NotContains(f, text, "canary")
-			golden(f.T, "health_"+name+".json", text)
+			golden.Compare(f.T, "testdata/"+"health_"+name+".json", text)
 		})
 	}
 	t.Run("the page can only be read", func(t *testing.T) {
@@ -338,7 +339,7 @@ func TestLog(t *testing.T) {
 		stop()
 		synctest.Wait()
 		require.NotContains(f, f.log.String(), "canary")
-		golden(f.T, "log.golden", strings.ReplaceAll(f.log.String(), time.Now().Format("2006-01-02"), "day"))
+		golden.Compare(f.T, "testdata/"+"log.golden", strings.ReplaceAll(f.log.String(), time.Now().Format("2006-01-02"), "day"))
 	})
 }
 

@@ -3,7 +3,6 @@ package transcript_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,11 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // read reads all turns, and returns the error that came instead of io.EOF.
 func read(in io.Reader) (turns []transcript.Turn, counts transcript.Coverage, err error) {
@@ -84,12 +82,7 @@ func TestSamples(t *testing.T) {
 			turns, counts, err := read(bytes.NewReader(data))
 			require.NoError(t, err)
 			got := text(turns, counts)
-			if *update {
-				require.NoError(t, os.WriteFile(name+".golden", []byte(got), 0o600))
-			}
-			want, err := os.ReadFile(name + ".golden")
-			require.NoError(t, err)
-			require.Equal(t, string(want), got)
+			golden.Compare(t, name+".golden", got)
 
 			again := func(what string, in io.Reader) {
 				turns, counts, err := read(in)

@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 	t.Run("what is in force, from where, and the worst time", func(t *testing.T) {
 		o := program(t, "check", path)
 		require.Zero(t, o.status, o.stderr)
-		golden(t, "check", regexp.MustCompile(`(?m)^.* default\n`).ReplaceAllString(in(o), ""))
+		compare(t, "check", regexp.MustCompile(`(?m)^.* default\n`).ReplaceAllString(in(o), ""))
 		for _, s := range new(config.Config).Limits() {
 			require.Contains(t, o.stdout, s.Key+" ")
 		}
@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
 	})
 	t.Run("only what is set", func(t *testing.T) {
-		golden(t, "check-set", in(program(t, "check", "--set", path)))
+		compare(t, "check-set", in(program(t, "check", "--set", path)))
 	})
 	t.Run("a variable overrides the file", func(t *testing.T) {
 		o := programIn(t, []string{"WATCHDOG_IDLE_TIMEOUT_SECONDS=90", "WATCHDOG_STORE=sqlite:none"}, "check", "--set", path)

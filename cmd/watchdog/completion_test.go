@@ -53,7 +53,7 @@ func TestGenerated(t *testing.T) {
 		"completion.bash": shells.Bash, "completion.zsh": shells.Zsh, "completion.fish": shells.Fish,
 		"man": shells.Man,
 	} {
-		t.Run(name+" is as it was", func(t *testing.T) { golden(t, name, generate(exampleModel(t))) })
+		t.Run(name+" is as it was", func(t *testing.T) { compare(t, name, generate(exampleModel(t))) })
 		t.Run(name+" has all commands and flags of the program", func(t *testing.T) {
 			command := strings.Fields(strings.Replace(name, ".", " ", 1))
 			o := program(t, command...)

@@ -226,7 +226,7 @@ func TestRunFlags(t *testing.T) {
 		}
 		here, err := os.Getwd()
 		require.NoError(t, err)
-		golden(t, "run_refused", strings.NewReplacer("\t\n", "", here, "HERE").Replace(said.String()))
+		compare(t, "run_refused", strings.NewReplacer("\t\n", "", here, "HERE").Replace(said.String()))
 	})
 	t.Run("a valid command line is accepted", func(t *testing.T) {
 		t.Parallel()
@@ -248,7 +248,7 @@ func TestRunFlags(t *testing.T) {
 		o := program(t, "run", "--help")
 		require.Zero(t, o.status)
 		require.Empty(t, o.stderr)
-		golden(t, "run_help", o.stdout)
+		compare(t, "run_help", o.stdout)
 		require.LessOrEqual(t, strings.Count(o.stdout, "\n"), 60)
 		for line := range strings.Lines(programIn(t, []string{"COLUMNS=300"}, "run", "--help").stdout) {
 			require.LessOrEqual(t, len(line), 101, line)

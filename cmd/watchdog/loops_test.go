@@ -34,12 +34,12 @@ func TestLoops(t *testing.T) {
 		o := program(t, append([]string{"loops"}, names...)...)
 		require.Zero(t, o.status, o.stderr)
 		require.Empty(t, o.stderr)
-		golden(t, "loops", in(o.stdout))
+		compare(t, "loops", in(o.stdout))
 	})
 	t.Run("as JSON, with what was called", func(t *testing.T) {
 		t.Parallel()
 		o := program(t, "loops", "--json", "--show", filepath.Join(sessionSamples, "claude-code.jsonl"))
-		golden(t, "loops.json", in(o.stdout))
+		compare(t, "loops.json", in(o.stdout))
 		var session struct{ Findings []struct{ Pattern string } }
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &session))
 		require.Len(t, session.Findings, 1)

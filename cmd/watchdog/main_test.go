@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -248,17 +249,8 @@ func TestParseRun(t *testing.T) {
 	})
 }
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares a text with a file in testdata.
-func golden(t *testing.T, name, got string) {
+// compare compares a text with a golden file.
+func compare(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	golden.Compare(t, filepath.Join("testdata", name+".golden"), got)
 }

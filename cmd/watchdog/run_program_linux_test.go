@@ -232,7 +232,7 @@ func TestRunReasons(t *testing.T) {
 			})
 		}
 	})
-	golden(t, "run_reasons", strings.Join(said, ""))
+	compare(t, "run_reasons", strings.Join(said, ""))
 }
 
 // probing returns the flags of a probe with a short interval.

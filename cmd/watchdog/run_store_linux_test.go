@@ -96,7 +96,7 @@ func TestRunJSON(t *testing.T) {
 			})
 		}
 	})
-	golden(t, "run_json", strings.Join(said, ""))
+	compare(t, "run_json", strings.Join(said, ""))
 }
 
 // TestNothingWritten looks at every folder in which a program might leave something.

@@ -84,7 +84,7 @@ func TestSessions(t *testing.T) {
 			seconds := regexp.MustCompile(`\b\d+s\b`) // a test can be slow
 			text := seconds.ReplaceAllString(o.stdout, "10s")
 			text = strings.ReplaceAll(text, "59m  ", "1h00m") // the end is of the database's clock, which has milliseconds
-			golden(t, "sessions", text)
+			compare(t, "sessions", text)
 		})
 		for flags, want := range map[string][]string{
 			"--live":                 newestFirst[:3],
@@ -135,7 +135,7 @@ func TestSessions(t *testing.T) {
 			marks := regexp.MustCompile(`("next": ").*"`)
 			text := numbers.ReplaceAllString(o.stdout, "${1}10.5")
 			text = marks.ReplaceAllString(times.ReplaceAllString(text, `"2026-03-04T12:00:00Z"`), `${1}eMARK"`)
-			golden(t, "sessions.json", text)
+			compare(t, "sessions.json", text)
 		})
 		t.Run("a row that cannot be read is said, and the others are listed", func(t *testing.T) {
 			s.exec("UPDATE watchdog_sessions SET status = 'strange' WHERE run_id = 'complete'")

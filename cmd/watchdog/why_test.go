@@ -182,7 +182,7 @@ func TestStoryText(t *testing.T) {
 				checkText(t, text)
 				got.WriteString(text + "\n")
 			}
-			golden(t, "why/"+name, got.String())
+			compare(t, "why/"+name, got.String())
 		})
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
+// Updating reports whether golden files are written.
+func Updating() bool { return *update }
+
 // Compare fails the test if a text is not that of the file, and says from which line on. With -update it writes the
 // file.
 func Compare(tb testing.TB, file, text string) {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -213,7 +214,7 @@ func TestSentence(t *testing.T) {
 	for _, e := range slices.Concat(recordOf("swept").Events, recordOf("host_lost").Events) {
 		fmt.Fprintf(&got, "%-22s %s\n", "of a sweeper", story.Sentence(e))
 	}
-	goldenFile(t, "sentences.txt", got.String())
+	golden.Compare(t, "testdata/"+"sentences.txt", got.String())
 }
 
 // TestStretches places the parts of each story in time, from the start of the run.
@@ -228,7 +229,7 @@ func TestStretches(t *testing.T) {
 			fmt.Fprintln(&got, strings.TrimRight(line, " "))
 		}
 	}
-	goldenFile(t, "stretches.txt", got.String())
+	golden.Compare(t, "testdata/"+"stretches.txt", got.String())
 }
 
 // TestNothingVoid protects a warning, whose event nothing names: an ID that is empty takes nothing back.
@@ -306,7 +307,7 @@ func TestOfArtifact(t *testing.T) {
 		}
 		s, err := story.OfArtifact([]byte(strings.NewReplacer(replacements...).Replace(string(text))), told)
 		require.NoError(t, err)
-		golden(t, "artifact_"+name, s)
+		compare(t, "artifact_"+name, s)
 		left[name] = s.Command.Left
 	}
 	require.Equal(t, map[string]story.Left{

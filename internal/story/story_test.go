@@ -3,10 +3,8 @@ package story_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,29 +13,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// goldenFile compares a text with its file.
-func goldenFile(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err, "run go test -update to write it")
-	require.Equal(t, string(want), got)
-}
-
 // recordOf is what is stored in a story.
 func recordOf(name string) story.Record { return stories[name](&script{run: "s-1"}) }
 
-// golden compares a story's JSON, which is part of the contract, with its file.
-func golden(t *testing.T, name string, stories ...story.Story) {
+// compare compares a story's JSON, which is part of the contract, with its file.
+func compare(t *testing.T, name string, stories ...story.Story) {
 	t.Helper()
 	var got bytes.Buffer
 	for _, s := range stories {
@@ -45,7 +31,7 @@ func golden(t *testing.T, name string, stories ...story.Story) {
 		require.NoError(t, err)
 		got.Write(append(text, '\n'))
 	}
-	goldenFile(t, name+".json", got.String())
+	golden.Compare(t, "testdata/"+name+".json", got.String())
 }
 
 // stories are what can become of a run, each with a golden file. The command line has the same as text.
@@ -371,7 +357,7 @@ var stories = map[string]func(s *script) story.Record{
 
 func TestOf(t *testing.T) {
 	for name := range stories {
-		t.Run(name, func(t *testing.T) { golden(t, name, story.Of(recordOf(name), told)) })
+		t.Run(name, func(t *testing.T) { compare(t, name, story.Of(recordOf(name), told)) })
 	}
 }
 
@@ -405,7 +391,7 @@ func TestCodes(t *testing.T) {
 			all = append(all, told)
 		}
 	}
-	golden(t, "codes", all...)
+	compare(t, "codes", all...)
 }
 
 // TestMeanings expects the documentation to say the same.
@@ -609,7 +595,5 @@ func cancel(after time.Duration, reason string, used, allowed time.Duration) rec
 		Reason: reason, SessionStartedAt: at(0), FiredAt: at(after), Used: record.UsedOf(used, allowed),
 	}
 }
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math"
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -366,8 +366,6 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 // fill writes active sessions with an event in the last five minutes, and stalled ones. One in ten has a threshold of
 // its own.
 func fill(tb testing.TB, pool *pgxpool.Pool, active, stalled int) {
@@ -546,17 +544,11 @@ func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
 	t.Helper()
 	major := texts(t, pool, "SELECT (current_setting('server_version_num')::int / 10000)::text")[0]
 	file := filepath.Join("testdata", "plans-"+major+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !golden.Updating() {
 		t.Logf("there are no plans of PostgreSQL %s to compare with:\n%s", major, got)
 		return
 	}
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	golden.Compare(t, file, got)
 }
 
 // Rows are written by look-ups in the right index, or in one pass, also while the planner believes that there are none.

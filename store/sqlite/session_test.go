@@ -6,10 +6,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
@@ -319,8 +318,6 @@ func silentSince(runID string, at time.Time) session.Session {
 	}
 }
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
-
 // TestQueryPlans checks the plans of the statements whose cost must not depend on the active sessions, or on the events
 // of other runs. None of them may scan these tables. The index of the unreadable rows may be scanned, because it has no others.
 func TestQueryPlans(t *testing.T) {
@@ -341,7 +338,7 @@ func TestQueryPlans(t *testing.T) {
 					t.Errorf("the plan scans the rows: %s", line)
 				}
 			}
-			compareGolden(t, filepath.Join("testdata", "plans", strings.ReplaceAll(name, " ", "_")+".txt"), plan)
+			golden.Compare(t, filepath.Join("testdata", "plans", strings.ReplaceAll(name, " ", "_")+".txt"), plan)
 		})
 	}
 }
@@ -363,17 +360,6 @@ func planOf(t *testing.T, db *sql.DB, statement string, arguments []any) string 
 	}
 	require.NoError(t, rows.Err())
 	return plan.String()
-}
-
-func compareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
 }
 
 // TestLikeMemory makes random calls to the store and to [session.Memory], the plain form of what every store does, and

@@ -1,7 +1,6 @@
 package tables_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 
 	"github.com/seed62658d38/watchdog/bench/internal/tables"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func read(t *testing.T, name ...string) string {
 	t.Helper()
@@ -29,14 +27,11 @@ func read(t *testing.T, name ...string) string {
 // TestWrite compares what is written from the output of two packages, one of them measured three times, with a golden
 // file: medians, units, ratios, what is reached and what is not.
 func TestWrite(t *testing.T) {
-	golden := filepath.Join("testdata", "document.md")
+	document := filepath.Join("testdata", "document.md")
 	output, templates := read(t, "testdata", "output.txt"), read(t, "testdata", "tables.tmpl")
-	written, err := tables.Write(read(t, golden), templates, tables.Parse(output))
+	written, err := tables.Write(read(t, document), templates, tables.Parse(output))
 	require.NoError(t, err)
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(written), 0o600))
-	}
-	require.Equal(t, read(t, golden), written)
+	golden.Compare(t, document, written)
 }
 
 func TestWriteFails(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -65,22 +66,22 @@ func TestGolden(t *testing.T) {
 		AtUnixMS: 1767225630000, ExitCode: exit(1), Class: "stalled", Digest: digest, Same: 2,
 		Fingerprints: []string{"k8s/b", "k8s/a"}, Reasons: []string{"waits\nfor <b>"}, Summary: "2 of 3",
 	}))
-	golden(t, "probe.jsonl", f.read(artifact.ProbeFile))
+	golden.Compare(t, "testdata/"+"probe.jsonl", f.read(artifact.ProbeFile))
 
 	require.NoError(t, d.WriteEvent(tripped()))
-	golden(t, "event_tripped.json", f.event())
+	golden.Compare(t, "testdata/"+"event_tripped.json", f.event())
 
 	require.NoError(t, d.WriteTail([]byte("the end\n")))
-	golden(t, "stderr.tail.log", f.read(artifact.TailFile))
+	golden.Compare(t, "testdata/"+"stderr.tail.log", f.read(artifact.TailFile))
 
 	require.NoError(t, d.WriteDecision(artifact.Decision{
 		CheckID: "tests-pass", Workflow: "release", Iteration: 3, Reasons: []string{"waits"},
 		Fingerprints: []string{"k8s/b", "k8s/a"}, DecidedAtUnix: 1767225615,
 	}))
-	golden(t, "decision.json", f.read(artifact.DecisionFile))
+	golden.Compare(t, "testdata/"+"decision.json", f.read(artifact.DecisionFile))
 
 	require.NoError(t, d.WriteEvent(ended()))
-	golden(t, "event_ended.json", f.event())
+	golden.Compare(t, "testdata/"+"event_ended.json", f.event())
 	require.ElementsMatch(t, files, f.names(), "no other file is left")
 }
 
@@ -100,11 +101,11 @@ func TestPointers(t *testing.T) {
 		Pointers: artifact.Pointers{Probe: "/etc/passwd"}, Schema: "mine", Step: "other", StepID: "other",
 		Action: artifact.Action{Signals: []string{"SIGHUP"}},
 	}))
-	golden(t, "event_empty.json", f.read(artifact.EventFile))
+	golden.Compare(t, "testdata/"+"event_empty.json", f.read(artifact.EventFile))
 	require.NoError(t, os.Remove(f.path(artifact.EventFile)))
 	d = f.open("build")
 	require.NoError(t, d.WriteDecision(artifact.Decision{Event: "../x", Decision: "complete"}))
-	golden(t, "decision_empty.json", f.read(artifact.DecisionFile))
+	golden.Compare(t, "testdata/"+"decision_empty.json", f.read(artifact.DecisionFile))
 }
 
 // TestModes checks that only this user can read the files.

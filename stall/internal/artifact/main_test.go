@@ -1,7 +1,6 @@
 package artifact_test
 
 import (
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // childVariable is the name of the child that this process of the test binary is. The child works in its working
 // directory.
@@ -43,18 +40,6 @@ func child(t *testing.T, name, folder string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), binary)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), childVariable+"="+name)
 	return cmd
-}
-
-// golden compares a text with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
 }
 
 // tempPrefix is the prefix of temporary files.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
@@ -43,13 +43,7 @@ func TestGolden(t *testing.T) {
 		fmt.Fprintf(&got, "  class        %q\n  digest       %s\n  fingerprints %q\n  reasons      %q\n  summary      %q\n",
 			seen.Class, seen.Digest, seen.Fingerprints, seen.Reasons, seen.Summary)
 	}
-	golden := filepath.Join(folder, "observations.golden")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err, "run go test -update to write it")
-	require.Equal(t, string(want), got.String())
+	golden.Compare(t, filepath.Join(folder, "observations.golden"), got.String())
 }
 
 func digest(t *testing.T, output string) string {
@@ -548,7 +542,5 @@ func TestCaptureConcurrent(t *testing.T) {
 	wg.Wait()
 	require.Len(t, capture.Bytes(), 64<<10+1)
 }
-
-var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
