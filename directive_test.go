@@ -196,6 +196,9 @@ func TestProgressIsRecordedSoon(t *testing.T) {
 		runBubble(t, name, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 			after(minute + 1)
 			require.Equal(t, many(retry, 1), askedOf(wd))
+			events, err := store.Read(t.Context(), watchdog.AggregateType, wd.ID())
+			require.NoError(t, err)
+			require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
 			wd.Progress()
 			after(minute * 9 / 10)
 			if pollOnly {

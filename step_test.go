@@ -220,6 +220,18 @@ func TestStepOfPerson(t *testing.T) {
 		f.pass(0)
 		require.Len(f.t, f.events(watchdog.EventUnstuck), 2)
 	})
+	runFixture(t, "it is one after a restart, too", func(f *fixture) {
+		wd := f.attach()
+		wd.Step(grep(1))
+		wd.Step(grep(1))
+		require.NoError(f.t, wd.Close())
+		f.pass(time.Second)
+		wd = f.attach()
+		wd.Step(person)
+		require.NoError(f.t, wd.Close())
+		f.pass(time.Second)
+		require.Equal(f.t, loop.Go, f.attach().Step(grep(1)).Advice)
+	})
 	runFixture(t, "it is progress, also as the first step, which nothing is recorded of", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
 		wd := f.attach()

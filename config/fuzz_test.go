@@ -165,7 +165,7 @@ func FuzzVariableName(f *testing.F) {
 // FuzzSeconds compares the parsing of numbers with exact arithmetic.
 func FuzzSeconds(f *testing.F) {
 	for _, text := range []string{
-		"0", "14400", "0.5", "1.000000001", "9223372036.854775806", "9223372036.854775807", "-1", "1e3", "007",
+		"0", "0.000", "14400", "0.5", "1.000000001", "9223372036.854775806", "9223372036.854775807", "-1", "1e3", "007",
 		"0.0000000000",
 	} {
 		f.Add(text)

@@ -39,7 +39,9 @@ func TestBusy(t *testing.T) {
 	bubble(t, "a reader that is behind is asked once before each trip", func(t *testing.T) {
 		const waiting = 3
 		var asked atomic.Int64
-		ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool { return asked.Add(1) <= waiting }})
+		ctx, timer := newTimer(t, idle.Config{
+			Limit: limit, Cancel: func(error) {}, Busy: func() bool { return asked.Add(1) <= waiting },
+		})
 		pass(limit)
 		require.Zero(t, asked.Load())
 		pass(1)

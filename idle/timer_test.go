@@ -274,6 +274,8 @@ func TestCancel(t *testing.T) {
 		timer.Alive()
 		pass(limit + 1)
 		require.Equal(t, 1, calls)
+		timer.Close()
+		requireSilent(guarded, t, timer, limit+1, limit)
 	})
 	bubble(t, "nothing else does: not Close, and not the parent's end", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -250,6 +250,9 @@ func TestLeaseExpired(t *testing.T) {
 	running(t, "a run that was busy all the time is not silent under the next one", func(f *fixture) {
 		wd := f.attach("s-1")
 		busy(f, 20*time.Minute, wd)
+		f.db.fail("Freshen")
+		busy(f, time.Minute, wd)
+		f.db.onCall(nil)
 		f.expire(f.row("s-1").Lease)
 		f.advance(9 * time.Minute)
 		require.Empty(f, f.stalled())
@@ -437,9 +440,11 @@ func TestRowBehind(t *testing.T) {
 	contention(t, "under the next lease it is named when it is silent and wakes up there", func(f *fixture, c *contended) {
 		all := f.attachSome("s-", 1)
 		wake(f, c, all)
-		c.change(func() { clear(c.refused) })
 		f.expire(f.leases()[0].ID)
-		f.advance(5 * time.Second)
+		busy(f, time.Minute, all...)
+		require.Empty(f, f.named(), "its row is in no lease")
+		c.change(func() { clear(c.refused) })
+		f.advance(2 * time.Minute)
 		require.Empty(f, f.named())
 		wake(f, c, all)
 		require.Len(f, f.named(), 1)

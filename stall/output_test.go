@@ -203,7 +203,7 @@ func TestTailModel(t *testing.T) {
 		for range random.IntN(12) {
 			text := make([]byte, random.IntN(30))
 			for i := range text {
-				text[i] = "abc\n"[random.IntN(4)]
+				text[i] = "a\r\xff\n"[random.IntN(4)]
 			}
 			stall.KeepTail(b, text)
 			all = append(all, text...)
@@ -213,9 +213,12 @@ func TestTailModel(t *testing.T) {
 	}
 }
 
+// TestTailAllocs checks that a tail allocates nothing for what it looks at, however much that is.
 func TestTailAllocs(t *testing.T) {
 	b, text := stall.NewTail(1<<20), bytes.Repeat([]byte("x"), 1000)
+	before := allocated()
 	require.Zero(t, testing.AllocsPerRun(5000, func() { stall.KeepTail(b, text) }))
+	require.Less(t, allocated()-before, uint64(256<<10), "of 5 MB")
 }
 
 // TestOutputPipe checks what a pipe holds for a host that does not read.

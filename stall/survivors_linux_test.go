@@ -114,14 +114,17 @@ func TestAlsoEndFinished(t *testing.T) {
 	}
 }
 
-// TestAlsoEndOrder checks that a command can end its work itself before AlsoEnd is executed.
+// TestAlsoEndOrder checks that a command can end its work itself before AlsoEnd is executed, which is in its folder and
+// has its environment.
 func TestAlsoEndOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
+	from := filepath.Join(t.TempDir(), "from")
 	require.NoError(t, script.Touch(from))
-	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"test", "-e", to}, Timeout: longTime}
-	result, _ := f.stalled(f.terminal("copy:" + from + ":" + to))
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"sh", "-c", `test -e to && test "$JOB" = 17`}, Timeout: longTime}
+	cmd := f.terminal("copy:" + from + ":to")
+	cmd.Dir, cmd.Env = t.TempDir(), append([]string{"JOB=17"}, cmd.Env...)
+	result, _ := f.stalled(cmd)
 	require.Equal(t, []syscall.Signal{syscall.SIGINT}, signals(result))
 	require.NoError(t, result.AlsoEnded.Err, "the file is there")
 }
