@@ -1,13 +1,11 @@
 package watchdogmcp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
@@ -221,10 +220,11 @@ func TestErrors(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const canary = "canary-7f3a"
-		log, store := &journal{}, &watchdog.Memory{}
+		log, store := &locked.Buffer{}, &watchdog.Memory{}
+		logger := slog.New(slog.NewJSONHandler(log, nil))
 		f := &fixture{
 			guard: watchdogmcp.Config{
-				Tools: watchdogmcp.Limits{Limit: time.Second}, Logger: log.logger(),
+				Tools: watchdogmcp.Limits{Limit: time.Second}, Logger: logger,
 				Class: func(string) loop.Class { return loop.Look },
 			},
 			tools: map[string]tool{
@@ -236,7 +236,7 @@ func TestSecrets(t *testing.T) {
 		}
 		session := f.connect(t)
 		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-			watchdog.Config{Store: store, Logger: log.logger()})
+			watchdog.Config{Store: store, Logger: logger})
 		require.NoError(t, err)
 		defer wd.Close()
 		for range 7 {
@@ -258,23 +258,3 @@ func TestSecrets(t *testing.T) {
 		}
 	})
 }
-
-// A journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(j, nil)) }
