@@ -66,25 +66,8 @@ func TestGone(t *testing.T) {
 func TestGoneNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
-		client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-		client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-				if method == "tools/call" {
-					return nil, boom
-				}
-				return next(ctx, method, req)
-			}
-		})
-		watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
-		here, there := mcp.NewInMemoryTransports()
-		served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
-		require.NoError(t, err)
-		session, err := client.Connect(t.Context(), here, nil)
-		require.NoError(t, err)
-		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "any"})
+		_, err := answering(t, nil, boom).CallTool(t.Context(), &mcp.CallToolParams{Name: "any"})
 		assert.Equal(t, boom, err)
-		require.NoError(t, session.Close())
-		_ = served.Wait()
 	})
 }
 
