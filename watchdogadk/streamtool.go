@@ -80,7 +80,7 @@ type streamed struct {
 }
 
 func (t *guardedStream) pieces(work context.Context, c *call, p *pipe[string], args any) (s streamed, err error) {
-	defer t.guard.returned(work, t.Name(), c, &err)
+	defer func() { t.guard.returned(work, t.Name(), c, recover(), &err) }()
 	s.text = &strings.Builder{}
 	layer := watchdog.FromContext(work)
 	for piece, err := range t.streaming.RunStream(c.context(work), copied(args)) {

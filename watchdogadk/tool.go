@@ -100,7 +100,7 @@ type answer struct {
 }
 
 func (t *guarded) call(work context.Context, c *call, args any) (a answer, err error) {
-	defer t.guard.returned(work, t.Name(), c, &err)
+	defer func() { t.guard.returned(work, t.Name(), c, recover(), &err) }()
 	a.result, err = t.runnable.Run(c.context(work), copied(args))
 	if errors.Is(err, tool.ErrConfirmationRequired) {
 		return answer{result: a.result, asks: err}, nil
@@ -112,11 +112,12 @@ func toolCall(ctx agent.Context, t tool.Tool, args any) adapter.ToolCall {
 	return adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
 }
 
-// returned is deferred by what calls a tool. It logs the tool's panic, but for what it says, and makes it the error for
-// the model.
-func (g *Guard) returned(ctx context.Context, tool string, c *call, err *error) {
-	if value := recover(); value != nil {
-		g.log(ctx).Error("tool panicked", "tool", tool, "panic_type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+// returned ends a call of a tool. If the tool panicked with a value, it logs that, but for what the value says, and err
+// is what the model is told.
+func (g *Guard) returned(ctx context.Context, tool string, c *call, value any, err *error) {
+	if value != nil {
+		g.log(ctx).Error("tool panicked",
+			"tool", tool, "panic_type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 		*err = fmt.Errorf("the tool %q panicked; parts of it may have been done", tool)
 	}
 	c.returned()

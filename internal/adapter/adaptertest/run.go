@@ -1,5 +1,5 @@
-// Package adaptertest begins the runs in which the tests of package adapter, and of the adapters of SDKs, make calls. It
-// checks nothing of the calls.
+// Package adaptertest begins the runs in which the tests of package adapter, and of the adapters of SDKs, make calls.
+// It checks nothing of the calls.
 package adaptertest
 
 import (
