@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/locked"
 )
 
 func TestKey(t *testing.T) {
@@ -134,31 +135,13 @@ func TestPanic(t *testing.T) {
 // canaryPanic is what calls panic with: it must be in no log.
 const canaryPanic = "canary-77aa"
 
-// A journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(j, nil)) }
+func logTo(log io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(log, nil)) }
 
 // keyed is a call under a key, with a log that can be read.
-func keyed() (bound.Call, *bound.Calls, *journal) {
-	calls, log := &bound.Calls{}, &journal{}
+func keyed() (bound.Call, *bound.Calls, *locked.Buffer) {
+	calls, log := &bound.Calls{}, &locked.Buffer{}
 	call := tick
-	call.Key, call.Calls, call.Logger = "tick", calls, log.logger()
+	call.Key, call.Calls, call.Logger = "tick", calls, logTo(log)
 	return call, calls, log
 }
 
@@ -257,8 +240,8 @@ func TestLatePanic(t *testing.T) {
 		require.Contains(t, log.String(), "abandoned call panicked")
 	})
 	bubble(t, "is logged with the run where there is one, by its logger", func(t *testing.T) {
-		log := &journal{}
-		wd := watched(t, watchdog.Config{Logger: log.logger()})
+		log := &locked.Buffer{}
+		wd := watched(t, watchdog.Config{Logger: logTo(log)})
 		bound.Do(wd.Context(), bound.Call{Limit: time.Second, Grace: time.Second}, func(context.Context) (string, error) {
 			time.Sleep(time.Hour)
 			panic(canaryPanic)

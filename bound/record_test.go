@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/locked"
 )
 
 // noting is work that notes and then takes a time, whatever happens to its context.
@@ -299,7 +300,7 @@ func TestOnRecord(t *testing.T) {
 
 func TestSecretsOfCalls(t *testing.T) {
 	t.Run("no event, log or error of the run has what a call returned or panicked with", func(t *testing.T) {
-		log := &journal{}
+		log := &locked.Buffer{}
 		onRecord(t, watchdog.Config{}, func(t *testing.T, r *recorded) {
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
 				watchdog.Config{Store: r.store, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -376,10 +377,10 @@ func TestStoreOfOverruns(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 	})
 	t.Run("is asked by the next poll in poll-only mode, and by no goroutine", func(t *testing.T) {
-		log := &journal{}
+		log := &locked.Buffer{}
 		onRecord(t, watchdog.Config{}, func(t *testing.T, r *recorded) {
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
-				watchdog.Config{Store: r.store, PollOnly: true, Logger: log.logger()})
+				watchdog.Config{Store: r.store, PollOnly: true, Logger: logTo(log)})
 			require.NoError(t, err)
 			_, _ = wd.Fired() // polls are quiet for a second now
 			for range 1025 {

@@ -1,7 +1,6 @@
 package idle_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/internal/locked"
 )
 
 // within has a context end by its silence, until the end of the test.
@@ -260,28 +260,10 @@ func (s *stops) all() []time.Duration {
 }
 
 // captureLog has the default log write into what it returns.
-func captureLog(t *testing.T) *lockedBuffer {
+func captureLog(t *testing.T) *locked.Buffer {
 	t.Helper()
-	before, log := slog.Default(), &lockedBuffer{}
+	before, log := slog.Default(), &locked.Buffer{}
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return log
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
@@ -253,7 +254,7 @@ func compare(t *testing.T, name, text string) {
 // TestNoContent plants a canary in every text of a payload that a host can choose, but for names.
 func TestNoContent(t *testing.T) {
 	bubble(t, "nothing that a run noted, called or said is told", func(t *testing.T) {
-		b, r, log := newBox(), &receiver{}, &journal{}
+		b, r, log := newBox(), &receiver{}, &locked.Buffer{}
 		const payload = `{"reason":%q,"session_started_at":"2026-05-01T12:00:00.000000Z","fired_at":"2026-05-01T16:00:00.000000Z",` +
 			`"elapsed_seconds":1,"configured_budget_seconds":1,"hold":"canary","note":"canary","attempt":2,"author":"canary",` +
 			`"last_event_at":"2026-05-01T16:00:00.000000Z","window":"canary","more":"canary","spend":{"limit":"canary",` +
@@ -269,7 +270,7 @@ func TestNoContent(t *testing.T) {
 			Timestamp: time.Now(), Payload: []byte(`{"reason":{"canary":1},"note":"canary"}`),
 		})
 		b.stop(t, "noted")
-		s := newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() })
+		s := newSender(t, b, r, func(c *notify.Config) { c.Logger = logTo(log) })
 		r.answersWith(500)
 		_, err := s.Deliver(t.Context())
 		require.Error(t, err)
@@ -368,7 +369,7 @@ func TestAlert(t *testing.T) {
 		assert.Contains(t, r.all()[0].body, `"cancels":6,"within_seconds":600,`)
 	})
 	bubble(t, "a database that fails for a moment", func(t *testing.T) {
-		b, log := newBox(), &journal{}
+		b, log := newBox(), &locked.Buffer{}
 		failures := 2
 		b.onCall(func(context.Context, string) error {
 			if failures--; failures >= 0 {
@@ -376,25 +377,25 @@ func TestAlert(t *testing.T) {
 			}
 			return nil
 		})
-		notify.Alert(b, time.Minute, log.logger())(t.Context(), 6)
+		notify.Alert(b, time.Minute, logTo(log))(t.Context(), 6)
 		assert.Equal(t, 1, b.left())
 		assert.Empty(t, log.String())
 	})
 	bubble(t, "one that stays down is an error in the log", func(t *testing.T) {
-		b, log := newBox(), &journal{}
+		b, log := newBox(), &locked.Buffer{}
 		b.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
 		began := time.Now()
-		notify.Alert(b, time.Minute, log.logger())(t.Context(), 6)
+		notify.Alert(b, time.Minute, logTo(log))(t.Context(), 6)
 		assert.Less(t, time.Since(began), sweep.DefaultStopTimeout)
 		assert.Contains(t, log.String(), "level=ERROR")
 		assert.Contains(t, log.String(), "cancels=6 within=1m0s")
 	})
 	bubble(t, "it ends with its context", func(t *testing.T) {
-		b, log := newBox(), &journal{}
+		b, log := newBox(), &locked.Buffer{}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
-		notify.Alert(b, time.Minute, log.logger())(ctx, 6)
+		notify.Alert(b, time.Minute, logTo(log))(ctx, 6)
 		assert.Zero(t, time.Since(began))
 		assert.Contains(t, log.String(), "nobody is told")
 	})

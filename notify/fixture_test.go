@@ -265,27 +265,7 @@ func hang(request *http.Request, _ string) (*http.Response, error) {
 	return nil, request.Context().Err()
 }
 
-// A journal is a log that can be read while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelInfo}))
-}
+func logTo(log io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
 
 // newSender makes a sender; set changes its config.
 func newSender(t *testing.T, b *box, r http.RoundTripper, set ...func(*notify.Config)) *notify.Sender {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/notify"
 )
 
@@ -101,11 +102,11 @@ func TestOutage(t *testing.T) {
 		"a day's respite": func(*http.Request, string) (*http.Response, error) { return respond(429, "Retry-After", "86400"), nil },
 	} {
 		bubble(t, name+" for 24 hours", func(t *testing.T) {
-			b, r, log := newBox(), &receiver{}, &journal{}
+			b, r, log := newBox(), &receiver{}, &locked.Buffer{}
 			ids := b.stops(t, 3)
 			r.answers(answer)
 			end := run(t, newSender(t, b, r, func(c *notify.Config) {
-				c.Logger, c.Poll = log.logger(), time.Minute
+				c.Logger, c.Poll = logTo(log), time.Minute
 			}))
 			time.Sleep(24 * time.Hour)
 			ids = append(ids, b.stop(t, "during"))
@@ -283,7 +284,7 @@ func TestDatabaseDown(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		bubble(t, "nothing is lost, hanging "+strconv.FormatBool(hangs), func(t *testing.T) {
 			for _, down := range []string{"claim", "read", "finish", "delay", "all"} {
-				b, r, log := newBox(), &receiver{}, &journal{}
+				b, r, log := newBox(), &receiver{}, &locked.Buffer{}
 				ids := b.stops(t, 20)
 				if down == "delay" {
 					r.answersWith(500)
@@ -298,7 +299,7 @@ func TestDatabaseDown(t *testing.T) {
 					}
 					return errDown
 				})
-				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() }))
+				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = logTo(log) }))
 				time.Sleep(time.Hour)
 				b.onCall(nil)
 				r.answersWith(0)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -216,14 +217,14 @@ func TestWrongClock(t *testing.T) {
 			"never": never, "before the first try": 0, "after some": time.Minute, "in a long pause": 90 * time.Minute,
 		} {
 			bubble(t, name+" and set right "+when, func(t *testing.T) {
-				b, r, log := newBox(), &receiver{}, &journal{}
+				b, r, log := newBox(), &receiver{}, &locked.Buffer{}
 				b.ahead.Store(int64(wrong))
 				id := b.put(t, stored(t, "cancel"))
 				if corrected == 0 {
 					b.ahead.Store(0)
 				}
 				r.answersWith(500)
-				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() }))
+				end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Logger = logTo(log) }))
 				if corrected > 0 {
 					time.Sleep(corrected)
 					b.ahead.Store(0)

@@ -106,7 +106,7 @@ func TestCompare(t *testing.T) {
 			require.Equal(f, attempt, row.Attempt)
 			require.NotEmpty(f, row.Lease)
 		}
-		require.Equal(f, 2, f.log.count("the row of a run was lost and is made again"))
+		require.Equal(f, 2, f.logged("the row of a run was lost and is made again"))
 		f.requireRunning(quiet)
 		f.requireRunning(lively)
 	})
@@ -145,7 +145,7 @@ func TestCompare(t *testing.T) {
 		f.advance(2 * time.Minute)
 		f.requireRunning(wd)
 		require.Equal(f, session.Active, f.row("s-1").Status)
-		require.Zero(f, f.log.count("are ended"))
+		require.Zero(f, f.logged("are ended"))
 	})
 	running(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
 		wd := f.attach("s-1")
@@ -160,7 +160,7 @@ func TestCompare(t *testing.T) {
 		})
 		f.advance(70 * time.Second)
 		f.requireTaken(wd)
-		require.Zero(f, f.log.count("is made again"))
+		require.Zero(f, f.logged("is made again"))
 	})
 	running(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
 		wd := f.attach("s-1")
@@ -170,7 +170,7 @@ func TestCompare(t *testing.T) {
 		require.NoError(f, wd.Close())
 		require.Zero(f, f.keeper().Live())
 		f.advance(time.Minute)
-		require.Zero(f, f.log.count("taken over"))
+		require.Zero(f, f.logged("taken over"))
 	})
 	running(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
 		first := f.attach("s-1")

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -225,14 +225,14 @@ type fixture struct {
 	*testing.T
 	db   *database
 	cfg  session.KeeperConfig
-	log  *logBuffer
+	log  *locked.Buffer
 	made *session.Keeper
 }
 
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{T: t, db: &database{}, log: &logBuffer{}}
+		f := &fixture{T: t, db: &database{}, log: &locked.Buffer{}}
 		f.cfg = session.KeeperConfig{Store: f.db, Host: "here", Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 		test(f)
 	})
@@ -406,23 +406,7 @@ func (f *fixture) requireCancelled(wd *watchdog.Watchdog) {
 	require.Equal(f, session.Cancelled, f.row(wd.ID()).Status)
 }
 
-// A logBuffer can be read while a log is written into it.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-// count returns how often the text is in the log.
-func (l *logBuffer) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
+// logged returns how often a text is in the log.
+func (f *fixture) logged(text string) int { return strings.Count(f.log.String(), text) }
 
 func name(i int) string { return fmt.Sprintf("s-%d", i) }

@@ -256,15 +256,15 @@ func TestDatabaseDown(t *testing.T) {
 				f.advance(time.Second)
 				wd.Activity()
 			}
-			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, 1, f.logged("cannot be kept fresh"))
 			require.Equal(f, session.Active, f.row("s-2").Status)
 			f.db.onCall(nil)
 			f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
 			require.Less(f, time.Since(f.shown("s-1")), 20*time.Second)
 			require.Equal(f, session.Finished, f.row("s-2").Status)
-			require.Equal(f, 1, f.log.count("are kept fresh again"))
+			require.Equal(f, 1, f.logged("are kept fresh again"))
 			f.advance(time.Hour)
-			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, 1, f.logged("cannot be kept fresh"))
 			require.Equal(f, 1, f.keeper().Live())
 		})
 	}
@@ -277,7 +277,7 @@ func TestDatabaseDown(t *testing.T) {
 		woke := time.Now()
 		f.advance(awake)
 		require.Equal(f, woke.UTC(), f.shown("s-1"))
-		require.Equal(f, 1, f.log.count("level=ERROR"))
+		require.Equal(f, 1, f.logged("level=ERROR"))
 		f.db.onCall(nil)
 	})
 	subtest(t, "not down: a stop of the keeper in the middle of a call is no outage", func(f *fixture) {
@@ -296,7 +296,7 @@ func TestDatabaseDown(t *testing.T) {
 		f.advance(awake)
 		stop()
 		require.Less(f, time.Since(f.shown("s-1")), 2*time.Second+awake, "written by the last flush")
-		require.Zero(f, f.log.count("level="))
+		require.Zero(f, f.logged("level="))
 	})
 }
 
@@ -425,7 +425,7 @@ func TestLockedRows(t *testing.T) {
 		c.change(func() { delete(c.locked, "s-1") })
 		f.advance(2 * time.Second)
 		require.Less(f, time.Since(f.shown("s-1")), 4*time.Second)
-		require.Zero(f, f.log.count("level=ERROR"), "it is no outage")
+		require.Zero(f, f.logged("level=ERROR"), "it is no outage")
 	})
 	contention(t, "a row that is locked at every look is waited for alone", func(f *fixture, c *contended) {
 		locked, free := f.attach("s-1"), f.attach("s-2")
@@ -469,15 +469,15 @@ func TestRefusedRows(t *testing.T) {
 		ended.Close()
 		busy(f, time.Hour, refused, free)
 		require.LessOrEqual(t, time.Since(f.shown("s-2")), time.Minute+time.Second)
-		require.Equal(t, 2, f.log.count("the database refuses the row of a session"))
-		require.Equal(t, 2, f.log.count(errTrigger.Error()))
+		require.Equal(t, 2, f.logged("the database refuses the row of a session"))
+		require.Equal(t, 2, f.logged(errTrigger.Error()))
 		c.change(func() { clear(c.refused) })
 		f.advance(time.Minute + time.Second)
 		require.Less(t, time.Since(f.shown("s-1")), 2*time.Minute)
 		require.Equal(t, session.Finished, f.row("s-3").Status)
 		c.refused["s-1"] = true
 		busy(f, 2*time.Minute, refused)
-		require.Equal(t, 3, f.log.count("the database refuses the row of a session"), "after it was written")
+		require.Equal(t, 3, f.logged("the database refuses the row of a session"), "after it was written")
 	})
 }
 
@@ -514,7 +514,7 @@ func TestLateAnswer(t *testing.T) {
 		})
 		busy(f, 5*time.Second, wd)
 		require.Equal(t, 2, f.row("s-1").Attempt)
-		require.Zero(t, f.log.count(errTrigger.Error()))
+		require.Zero(t, f.logged(errTrigger.Error()))
 		f.db.takeCounts()
 		f.advance(20 * time.Minute)
 		calls, _ := f.db.takeCounts()

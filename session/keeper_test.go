@@ -264,7 +264,7 @@ func TestAttempts(t *testing.T) {
 		require.Equal(f, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
 		require.ErrorContains(f, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
 		require.Zero(f, f.keeper().Live())
-		require.Equal(f, 1, f.log.count("a run was taken over by another process"))
+		require.Equal(f, 1, f.logged("a run was taken over by another process"))
 		wd.Close()
 		f.advance(time.Minute)
 		require.Equal(f, session.Active, f.row("s-1").Status)

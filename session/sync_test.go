@@ -28,7 +28,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 		f.advance(time.Minute)
 		require.Equal(f, 1, f.keeper().Live())
 		f.requireCancelled(wd) // the run's own end has not changed the row
-		require.Zero(f, f.log.count("level="))
+		require.Zero(f, f.logged("level="))
 	})
 	subtest(t, "with the next poll, if it is not", func(f *fixture) {
 		f.cfg.Store = pollOnly{f.db}
@@ -119,7 +119,7 @@ func TestSyncFails(t *testing.T) {
 		f.cancel("s-1")
 		f.advance(time.Minute)
 		f.requireRunning(wd)
-		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
+		require.Equal(f, 1, f.logged("a run cannot read the store for its cancel"))
 		f.db.onCall(nil)
 		f.advance(time.Second)
 		f.requireCancelled(wd)
@@ -136,7 +136,7 @@ func TestSyncFails(t *testing.T) {
 		f.advance(time.Second)
 		stop()
 		f.requireRunning(wd)
-		require.Zero(f, f.log.count("level="))
+		require.Zero(f, f.logged("level="))
 	})
 	running(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
 		wd := f.attach("s-1")
@@ -151,14 +151,14 @@ func TestSyncFails(t *testing.T) {
 		f.requireRunning(wd)
 		calls, _ := f.db.takeCounts()
 		require.LessOrEqual(f, calls["Read"], 2, "the poll and the comparison find it too")
-		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
+		require.Equal(f, 1, f.logged("a run cannot read the store for its cancel"))
 	})
 	running(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, wd.Interrupt("SIGTERM"))
 		f.cancel("s-1")
 		f.advance(time.Minute)
-		require.Zero(f, f.log.count("level="))
+		require.Zero(f, f.logged("level="))
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
 	running(t, "is logged again after a sync that succeeded", func(f *fixture) {
@@ -169,7 +169,7 @@ func TestSyncFails(t *testing.T) {
 			f.advance(2 * time.Minute)
 			wd.Activity()
 			f.advance(time.Minute)
-			require.Equal(f, n, f.log.count("a run cannot read the store for its cancel"))
+			require.Equal(f, n, f.logged("a run cannot read the store for its cancel"))
 			f.db.onCall(nil)
 			f.advance(time.Minute)
 		}
@@ -183,7 +183,7 @@ func TestListenFails(t *testing.T) {
 		f.start()
 		first, second := f.attach("s-1"), f.attach("s-2")
 		f.advance(10 * time.Minute)
-		require.Equal(f, 1, f.log.count("polling for them"))
+		require.Equal(f, 1, f.logged("polling for them"))
 		calls, _ := f.db.takeCounts()
 		require.Less(f, calls["Listen"], 30)
 		f.cancel("s-1")
@@ -191,7 +191,7 @@ func TestListenFails(t *testing.T) {
 		f.requireCancelled(first)
 		f.db.onCall(nil)
 		f.advance(30 * time.Second)
-		require.Equal(f, 1, f.log.count("works again"))
+		require.Equal(f, 1, f.logged("works again"))
 		f.cancel("s-2")
 		synctest.Wait()
 		f.requireCancelled(second)
@@ -215,8 +215,8 @@ func TestListenFails(t *testing.T) {
 		f.cancel("s-1")
 		synctest.Wait()
 		f.requireCancelled(wd)
-		require.Equal(f, 4, f.log.count("polling for them"))
-		require.Equal(f, 4, f.log.count("works again"))
+		require.Equal(f, 4, f.logged("polling for them"))
+		require.Equal(f, 4, f.logged("works again"))
 	})
 	subtest(t, "cancels while the connection was lost are not missed", func(f *fixture) {
 		lost, ready := make(chan struct{}), make(chan struct{})

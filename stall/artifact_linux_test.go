@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/golden"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -200,22 +200,10 @@ func TestVolatile(t *testing.T) {
 // canary is a text that stands for a secret of a command or a probe.
 const canary = "canary-7c1e9f"
 
-// A syncBuffer is a buffer that several goroutines can log to.
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
 // A secretsFixture collects every text that is written about a command, by the name of its place.
 type secretsFixture struct {
 	*fixture
-	logs  syncBuffer
+	logs  locked.Buffer
 	texts map[string]string
 }
 

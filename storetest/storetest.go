@@ -1,10 +1,14 @@
 package storetest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract"
@@ -129,4 +133,200 @@ func openedTwice(use func(one, other *eventEnv)) step[opener] {
 	return func(e *contract.Env[opener]) {
 		opened(func(one *eventEnv) { opened(func(other *eventEnv) { use(one, other) })(e) })(e)
 	}
+}
+
+// runID is the aggregate ID of the events in checks that are not about aggregates.
+const runID = "run-1"
+
+// noon is the time from which numbered counts.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// numbered returns an event of the run, n seconds after noon. All its fields are plain, so that a check depends only on
+// the fields that it changes.
+func numbered(id string, n int) watchdog.Event {
+	return watchdog.Event{
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		Payload: fmt.Appendf(nil, `{"n":%d}`, n), Timestamp: noon.Add(time.Duration(n) * time.Second),
+	}
+}
+
+func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
+	e.AggregateID = aggregateID
+	return e
+}
+
+// with returns an event or a slice after a change.
+func with[T any](value T, change func(*T)) T {
+	change(&value)
+	return value
+}
+
+func put(events ...watchdog.Event) eventStep {
+	return func(e *eventEnv) { contract.Must(e.Store.Append(e.Ctx, copies(events)...), "append %s", list(events)) }
+}
+
+// copies returns events for a store, which may change them.
+func copies(events []watchdog.Event) []watchdog.Event {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].Payload = bytes.Clone(events[i].Payload)
+	}
+	return events
+}
+
+// refuses appends events that must fail, with the wanted error if there is one, beside the one event "before".
+func refuses(what string, want error, events ...watchdog.Event) eventStep {
+	return inTurn(fails(what, want, put(events...)), func(e *eventEnv) {
+		in(func() { holds("before")(e) }, "%s: Append returned an error and still wrote", what)
+	})
+}
+
+// read is a Read of the run that must succeed.
+func read(e *eventEnv) []watchdog.Event { return readAt(e, watchdog.AggregateType, runID) }
+
+func readAt(e *eventEnv, aggregateType, aggregateID string) []watchdog.Event {
+	events, err := e.Store.Read(e.Ctx, aggregateType, aggregateID)
+	contract.Must(err, "read aggregate %q", aggregateID)
+	return events
+}
+
+// only returns the one event that the aggregate of an event must have.
+func only(e *eventEnv, like watchdog.Event) watchdog.Event {
+	events := readAt(e, like.AggregateType, like.AggregateID)
+	contract.Require(len(events) == 1, "aggregate %q: got events %s, want one", like.AggregateID, list(events))
+	return events[0]
+}
+
+// keeps checks that the aggregate of the event has only this one, as it was appended.
+func keeps(want watchdog.Event) eventStep {
+	return func(e *eventEnv) { same(only(e, want), want) }
+}
+
+// comesBack appends an event to an empty aggregate and checks that it is read as appended.
+func comesBack(e watchdog.Event) eventStep { return inTurn(put(e), keeps(e)) }
+
+// roundTrip appends an event to an empty aggregate and returns what is read.
+func roundTrip(e *eventEnv, appended watchdog.Event) watchdog.Event {
+	put(appended)(e)
+	return only(e, appended)
+}
+
+// holds checks that the run has the events with these IDs, each once and in any order.
+func holds(want ...string) eventStep { return holdsAt(runID, want...) }
+
+// holdsAt is holds for another aggregate.
+func holdsAt(aggregateID string, want ...string) eventStep {
+	return func(e *eventEnv) {
+		got := slices.Sorted(slices.Values(ids(readAt(e, watchdog.AggregateType, aggregateID))))
+		sameNames("events of "+aggregateID, got, slices.Sorted(slices.Values(want)))
+	}
+}
+
+// isOrdered checks that the run has these events in this order.
+func isOrdered(want ...string) eventStep {
+	return func(e *eventEnv) { sameNames("events", ids(read(e)), want) }
+}
+
+func ids(events []watchdog.Event) []string {
+	names := make([]string, len(events))
+	for i, e := range events {
+		names[i] = e.ID
+	}
+	return names
+}
+
+func list(events []watchdog.Event) string { return contract.Shorten(ids(events)) }
+
+// A step is a part of the check of a rule, or all of it. It may be made of others.
+type step[S any] = func(e *contract.Env[S])
+
+type (
+	eventRule = contract.Rule[watchdog.EventStore]
+	eventEnv  = contract.Env[watchdog.EventStore]
+	eventStep = step[watchdog.EventStore]
+)
+
+// inTurn makes the steps until one fails.
+func inTurn[S any](steps ...step[S]) step[S] {
+	return func(e *contract.Env[S]) {
+		for _, step := range steps {
+			step(e)
+		}
+	}
+}
+
+// forEach makes a step for each value, also after one has failed.
+func forEach[S, T any](values []T, of func(T) step[S]) step[S] {
+	return func(e *contract.Env[S]) { contract.Each(values, func(value T) { of(value)(e) }) }
+}
+
+// fails makes a step that must fail, with the wanted error if there is one.
+func fails[S any](what string, want error, step step[S]) step[S] {
+	return func(e *contract.Env[S]) { contract.Fails(what, want, func() { step(e) }) }
+}
+
+// withDoneContexts makes a step with contexts that are done. It must return the context's error.
+func withDoneContexts[S any](step step[S]) step[S] {
+	return func(e *contract.Env[S]) { e.WithDoneContexts("a call", step) }
+}
+
+// equal compares what a store said with what it should have said.
+func equal[T comparable](what string, got, want T) {
+	contract.Require(got == want, "%s: got %+v, want %+v", what, got, want)
+}
+
+// sameNames is equal for IDs and other names, in their order.
+func sameNames(what string, got, want []string) {
+	contract.Require(slices.Equal(got, want), "%s: got %s, want %s", what, contract.Shorten(got), contract.Shorten(want))
+}
+
+// in runs a part of a check, and says in what if that fails.
+func in(check func(), what string, args ...any) { contract.Part(fmt.Sprintf(what, args...), check) }
+
+// same fails if a field of the event that was read differs from the appended one. In the payload it checks only the
+// appended keys: whether there are more is a rule of its own.
+func same(got, want watchdog.Event) {
+	carries(got.Payload, want.Payload)
+	for _, e := range []*watchdog.Event{&got, &want} {
+		e.Payload, e.Timestamp = nil, e.Timestamp.UTC()
+	}
+	contract.Require(reflect.DeepEqual(got, want), "event %q was read as\n\t%+v, want\n\t%+v", want.ID, got, want)
+}
+
+// allSame fails if the events are not the appended ones, in this order.
+func allSame(got, want []watchdog.Event) {
+	sameNames("events", ids(got), ids(want))
+	for i := range want {
+		same(got[i], want[i])
+	}
+}
+
+// carries fails if a key of want is missing or different in got.
+func carries(got, want json.RawMessage) {
+	if bytes.Equal(got, want) {
+		return
+	}
+	gotKeys := keys(got)
+	for key, value := range keys(want) {
+		back, exists := gotKeys[key]
+		contract.Require(exists && reflect.DeepEqual(back, value),
+			"key %q of the payload is missing or changed: read %s, appended %s", key, brief(got), brief(want))
+	}
+}
+
+// keys decodes a payload.
+func keys(payload json.RawMessage) map[string]any {
+	value, err := contract.Decode(payload)
+	object, is := value.(map[string]any)
+	contract.Require(is, "payload was read as %s, not as an object: %w", brief(payload), err)
+	return object
+}
+
+// brief shortens a large payload for an error.
+func brief(payload json.RawMessage) string {
+	const limit = 300
+	if len(payload) <= limit {
+		return string(payload)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", payload[:limit], len(payload))
 }

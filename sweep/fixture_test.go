@@ -1,7 +1,6 @@
 package sweep_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -28,7 +28,7 @@ type fixture struct {
 	*testing.T
 	*session.Memory
 	cfg sweep.Config
-	log *buffer
+	log *locked.Buffer
 
 	onStalled func(ctx context.Context, q session.Query) error // before a page is read
 	onPage    func(page *session.Page)                         // before it is returned
@@ -63,7 +63,7 @@ func every(session.Session) bool { return true }
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{T: t, Memory: &session.Memory{}, log: &buffer{}}
+		f := &fixture{T: t, Memory: &session.Memory{}, log: &locked.Buffer{}}
 		f.Clock = func() time.Time { return time.Now().Add(time.Duration(f.clockSet.Load())) }
 		f.cfg.StartupDelay = watchdog.None
 		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -295,24 +295,6 @@ func outcomes(p sweep.Pass) (all []string) {
 		all = append(all, c.Session.RunID+" "+string(c.Handling))
 	}
 	return all
-}
-
-// A buffer can be read while a log is written into it.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(text)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // A host is a process that runs sessions, as its keeper writes it.

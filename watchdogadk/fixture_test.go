@@ -26,18 +26,11 @@ import (
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/adk/v2/tool/toolutils"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
 	"github.com/seed62658d38/watchdog/watchdogadk"
 )
 
-// newRun begins a run that is kept in memory and closed with the test.
-func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
-	tb.Helper()
-	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
-	return wd
-}
+var newRun = adaptertest.NewRun
 
 // A turn answers one request of the model.
 type turn func(ctx context.Context, req *model.LLMRequest) iter.Seq2[*model.LLMResponse, error]

@@ -80,12 +80,7 @@ type streamed struct {
 }
 
 func (t *guardedStream) pieces(work context.Context, c *call, p *pipe[string], args any) (s streamed, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = t.guard.panicked(work, t.Name(), r)
-		}
-		c.returned()
-	}()
+	defer func() { t.guard.returned(work, t.Name(), c, recover(), &err) }()
 	s.text = &strings.Builder{}
 	layer := watchdog.FromContext(work)
 	for piece, err := range t.streaming.RunStream(c.context(work), copied(args)) {

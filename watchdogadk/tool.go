@@ -55,10 +55,12 @@ func (g *Guard) Tool(t tool.Tool) tool.Tool {
 
 // Tools returns each of the tools guarded by [Guard.Tool]. Each piece of a streaming tool is a sign of life; if the
 // call is ended, the text that says so is its last piece, after those that came.
-func (g *Guard) Tools(tools ...tool.Tool) []tool.Tool {
-	all := make([]tool.Tool, len(tools))
-	for i, t := range tools {
-		all[i] = g.Tool(t)
+func (g *Guard) Tools(tools ...tool.Tool) []tool.Tool { return each(tools, g.Tool) }
+
+func each[T any](bare []T, guarded func(T) T) []T {
+	all := make([]T, len(bare))
+	for i, one := range bare {
+		all[i] = guarded(one)
 	}
 	return all
 }
@@ -98,12 +100,7 @@ type answer struct {
 }
 
 func (t *guarded) call(work context.Context, c *call, args any) (a answer, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = t.guard.panicked(work, t.Name(), r)
-		}
-		c.returned()
-	}()
+	defer func() { t.guard.returned(work, t.Name(), c, recover(), &err) }()
 	a.result, err = t.runnable.Run(c.context(work), copied(args))
 	if errors.Is(err, tool.ErrConfirmationRequired) {
 		return answer{result: a.result, asks: err}, nil
@@ -115,10 +112,15 @@ func toolCall(ctx agent.Context, t tool.Tool, args any) adapter.ToolCall {
 	return adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
 }
 
-// panicked logs a tool's panic, but for what it says, and returns the error for the model.
-func (g *Guard) panicked(ctx context.Context, tool string, value any) error {
-	g.log(ctx).Error("tool panicked", "tool", tool, "panic_type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
-	return fmt.Errorf("the tool %q panicked; parts of it may have been done", tool)
+// returned ends a call of a tool. If the tool panicked with a value, it logs that, but for what the value says, and err
+// is what the model is told.
+func (g *Guard) returned(ctx context.Context, tool string, c *call, value any, err *error) {
+	if value != nil {
+		g.log(ctx).Error("tool panicked",
+			"tool", tool, "panic_type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+		*err = fmt.Errorf("the tool %q panicked; parts of it may have been done", tool)
+	}
+	c.returned()
 }
 
 // told is the answer of a call that was ended. The SDK says so of errors in the same form.
@@ -181,13 +183,7 @@ func (g *Guard) Toolset(set tool.Toolset) tool.Toolset {
 }
 
 // Toolsets returns each of the sets guarded by [Guard.Toolset].
-func (g *Guard) Toolsets(sets ...tool.Toolset) []tool.Toolset {
-	all := make([]tool.Toolset, len(sets))
-	for i, set := range sets {
-		all[i] = g.Toolset(set)
-	}
-	return all
-}
+func (g *Guard) Toolsets(sets ...tool.Toolset) []tool.Toolset { return each(sets, g.Toolset) }
 
 type guardedSet struct {
 	tool.Toolset

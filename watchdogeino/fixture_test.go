@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
 
@@ -202,14 +203,7 @@ func result(text string) *schema.ToolResult {
 	return &schema.ToolResult{Parts: []schema.ToolOutputPart{{Type: schema.ToolPartTypeText, Text: text}}}
 }
 
-// newRun begins a run that is kept in memory and closed with the test.
-func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
-	tb.Helper()
-	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
-	return wd
-}
+var newRun = adaptertest.NewRun
 
 // stopped checks why a run has ended.
 func stopped(t *testing.T, wd *watchdog.Watchdog, why watchdog.StopReason) {

@@ -99,10 +99,7 @@ func TestBody(t *testing.T) {
 func TestBodyClosed(t *testing.T) {
 	t.Run("lets its server go, before and after a read", func(t *testing.T) {
 		var gone atomic.Int32
-		overBoth(t, func(w http.ResponseWriter, r *http.Request) {
-			stall(w, r)
-			gone.Add(1)
-		}, func(o *online) {
+		overBoth(t, stalling(&gone), func(o *online) {
 			gone.Store(0)
 			require.NoError(o, o.opened(o.Context(), "/").Body.Close())
 			read := o.opened(o.Context(), "/")

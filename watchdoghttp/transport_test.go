@@ -172,6 +172,14 @@ func stall(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
+// stalling counts the clients that are gone.
+func stalling(gone *atomic.Int32) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		stall(w, r)
+		gone.Add(1)
+	}
+}
+
 func TestSilentServer(t *testing.T) {
 	t.Run("that never answers is given up after the limit", func(t *testing.T) {
 		var gone atomic.Int32
@@ -191,10 +199,7 @@ func TestSilentServer(t *testing.T) {
 	})
 	t.Run("that stalls in its answer ends the body, with its connection", func(t *testing.T) {
 		var gone atomic.Int32
-		overBoth(t, func(w http.ResponseWriter, r *http.Request) {
-			stall(w, r)
-			gone.Add(1)
-		}, func(o *online) {
+		overBoth(t, stalling(&gone), func(o *online) {
 			gone.Store(0)
 			resp := o.opened(o.Context(), "/canary-path")
 			require.Equal(o, "hello", hear(o.T, resp.Body))

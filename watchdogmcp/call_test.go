@@ -216,21 +216,7 @@ func TestOtherResults(t *testing.T) {
 		"a result and an error": {result: &mcp.CallToolResult{}, err: boom},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-			client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-					if method == "tools/call" {
-						return c.result, c.err
-					}
-					return next(ctx, method, req)
-				}
-			})
-			watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
-			here, there := mcp.NewInMemoryTransports()
-			served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
-			require.NoError(t, err)
-			session, err := client.Connect(t.Context(), here, nil)
-			require.NoError(t, err)
+			session := answering(t, c.result, c.err)
 			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 9}})
 			result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "any"})
 			assert.Equal(t, c.err, err)
@@ -239,10 +225,33 @@ func TestOtherResults(t *testing.T) {
 			}
 			assert.Zero(t, wd.Usage()[0].Admitted)
 			assert.EqualValues(t, 1, wd.Usage()[0].Used)
-			require.NoError(t, session.Close())
-			_ = served.Wait()
 		})
 	}
+}
+
+// answering connects a guarded client inside which a middleware answers the calls of tools.
+func answering(t *testing.T, result mcp.Result, answer error) *mcp.ClientSession {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+	client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				return result, answer
+			}
+			return next(ctx, method, req)
+		}
+	})
+	watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+	here, there := mcp.NewInMemoryTransports()
+	served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	session, err := client.Connect(t.Context(), here, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, session.Close())
+		_ = served.Wait()
+	})
+	return session
 }
 
 // report works for ten minutes, tells its progress every 30 seconds, and answers with its token.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
 
@@ -108,14 +109,7 @@ func (f *fixture) use(ctx context.Context, tool string) (*mcp.CallToolResult, er
 	return f.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"q": "x"}})
 }
 
-// newRun begins a run that is kept in memory and closed with the test.
-func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
-	tb.Helper()
-	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
-	return wd
-}
+var newRun = adaptertest.NewRun
 
 func answer(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}

@@ -1,13 +1,11 @@
 package watchdogmcp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
@@ -67,25 +66,8 @@ func TestGone(t *testing.T) {
 func TestGoneNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
-		client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-		client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-				if method == "tools/call" {
-					return nil, boom
-				}
-				return next(ctx, method, req)
-			}
-		})
-		watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
-		here, there := mcp.NewInMemoryTransports()
-		served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
-		require.NoError(t, err)
-		session, err := client.Connect(t.Context(), here, nil)
-		require.NoError(t, err)
-		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "any"})
+		_, err := answering(t, nil, boom).CallTool(t.Context(), &mcp.CallToolParams{Name: "any"})
 		assert.Equal(t, boom, err)
-		require.NoError(t, session.Close())
-		_ = served.Wait()
 	})
 }
 
@@ -221,10 +203,11 @@ func TestErrors(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const canary = "canary-7f3a"
-		log, store := &journal{}, &watchdog.Memory{}
+		log, store := &locked.Buffer{}, &watchdog.Memory{}
+		logger := slog.New(slog.NewJSONHandler(log, nil))
 		f := &fixture{
 			guard: watchdogmcp.Config{
-				Tools: watchdogmcp.Limits{Limit: time.Second}, Logger: log.logger(),
+				Tools: watchdogmcp.Limits{Limit: time.Second}, Logger: logger,
 				Class: func(string) loop.Class { return loop.Look },
 			},
 			tools: map[string]tool{
@@ -236,7 +219,7 @@ func TestSecrets(t *testing.T) {
 		}
 		session := f.connect(t)
 		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-			watchdog.Config{Store: store, Logger: log.logger()})
+			watchdog.Config{Store: store, Logger: logger})
 		require.NoError(t, err)
 		defer wd.Close()
 		for range 7 {
@@ -258,23 +241,3 @@ func TestSecrets(t *testing.T) {
 		}
 	})
 }
-
-// A journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(j, nil)) }

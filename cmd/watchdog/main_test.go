@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
 	"github.com/seed62658d38/watchdog/internal/golden"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -49,24 +49,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A saidText can be read while a program prints it.
-type saidText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *saidText) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(text)
-}
-
-func (s *saidText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // An outcome is what a run of the program left.
 type outcome struct {
 	stdout, stderr string
@@ -86,13 +68,13 @@ type live struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
 	seen   []string // the lines of its standard output that were read
-	stderr *saidText
+	stderr *locked.Buffer
 }
 
 // begin starts a program.
 func begin(t *testing.T, cmd *exec.Cmd) *live {
 	t.Helper()
-	p := &live{T: t, cmd: cmd, stderr: &saidText{}}
+	p := &live{T: t, cmd: cmd, stderr: &locked.Buffer{}}
 	cmd.Stderr = p.stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -418,7 +419,7 @@ type companyProxy struct {
 	*testing.T
 	listener net.Listener
 	to       string
-	recorded saidText
+	recorded locked.Buffer
 	conns    sync.WaitGroup
 }
 

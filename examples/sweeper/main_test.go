@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 
 	main "github.com/seed62658d38/watchdog/examples/sweeper"
 	"github.com/seed62658d38/watchdog/internal/golden"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -208,7 +208,7 @@ func TestServe(t *testing.T) {
 	p.until("to the cancel: 10m")
 	p.until("sweeping SQLite every 200ms; press Ctrl-C to end")
 	p.until("3 cancelled")
-	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.text())
+	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.out.String())
 	require.NotNil(t, address)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		response, err := http.Get(address[1])
@@ -230,7 +230,7 @@ func TestServe(t *testing.T) {
 		require.False(c, page.Passing)
 	}, time.Minute, 10*time.Millisecond)
 	url := strings.TrimSuffix(address[1], "healthz")
-	require.Contains(t, p.text(), "the page is at "+url+"\n")
+	require.Contains(t, p.out.String(), "the page is at "+url+"\n")
 	require.Contains(t, shown(t, url), "seed-", "the sessions")
 	require.Regexp(t, `<td>cancelled</td><td><bdi>host-`, shown(t, url+"?view=sweeper"), "the passes")
 	updates, err := http.Get(url + "?live")
@@ -240,9 +240,9 @@ func TestServe(t *testing.T) {
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), p.stderr.String())
 	require.Equal(t, interrupted, p.stderr.String())
-	require.Contains(t, p.text(), "host-1 1 host-2 1", "the history")
-	require.LessOrEqual(t, strings.Count(p.text(), "pass "), 3, "only the first pass that finds nothing is printed:\n%s",
-		p.text())
+	require.Contains(t, p.out.String(), "host-1 1 host-2 1", "the history")
+	require.LessOrEqual(t, strings.Count(p.out.String(), "pass "), 3, "only the first pass that finds nothing is printed:\n%s",
+		p.out.String())
 	left, err := os.ReadDir(p.folder)
 	require.NoError(t, err)
 	require.Empty(t, left, "the temporary folder is removed")
@@ -273,28 +273,13 @@ type program struct {
 	cmd    *exec.Cmd
 	folder string
 	stderr bytes.Buffer
-
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-// Write implements [io.Writer] for the program's output.
-func (p *program) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.out.Write(text)
-}
-
-func (p *program) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.out.String()
+	out    locked.Buffer
 }
 
 // until waits for a text in the output.
 func (p *program) until(text string) {
 	p.t.Helper()
-	printed := func() bool { return strings.Contains(p.text(), text) }
+	printed := func() bool { return strings.Contains(p.out.String(), text) }
 	require.Eventually(p.t, printed, time.Minute, 5*time.Millisecond, "waiting for %q", text)
 }
 
@@ -308,7 +293,7 @@ func start(t *testing.T, args ...string) *program {
 	require.NoError(t, err)
 	p := &program{t: t, cmd: exec.Command(self, args...), folder: t.TempDir()}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+p.folder, "GORACE=atexit_sleep_ms=0")
-	p.cmd.Stdout, p.cmd.Stderr = p, &p.stderr
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.stderr
 	require.NoError(t, p.cmd.Start())
 	t.Cleanup(func() {
 		if err := p.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {

@@ -18,17 +18,11 @@ import (
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/adapter"
+	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// newRun begins a run that is kept in memory and closed with the test.
-func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
-	tb.Helper()
-	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, wd.Close()) })
-	return wd
-}
+var newRun = adaptertest.NewRun
 
 func search(input string) adapter.ToolCall {
 	return adapter.ToolCall{Tool: "search", Input: []byte(input)}
