@@ -70,15 +70,25 @@ func randomValue(rng *rand.Rand, depth int) string {
 	return "{" + strings.Join(parts, " ,") + "}"
 }
 
+// A naiveUsage has the members of every usage of a body, of which the later one counts, as in a struct.
+type naiveUsage map[string]any
+
+func (n *naiveUsage) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if text[0] != '{' {
+		return nil
+	}
+	return decoder.Decode((*map[string]any)(n))
+}
+
 // naive reads a chat completion.
 func naive(t *testing.T, body string) (result usage.Result) {
 	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(body))
-	decoder.UseNumber()
-	var root map[string]any
-	require.NoError(t, decoder.Decode(&root))
-	counts, ok := root["usage"].(map[string]any)
-	if !ok {
+	var root struct{ Usage naiveUsage }
+	require.NoError(t, json.Unmarshal([]byte(body), &root))
+	counts := root.Usage
+	if counts == nil {
 		return usage.Result{}
 	}
 	for key, count := range map[string]*int64{
@@ -137,6 +147,16 @@ func TestReaderSays(t *testing.T) {
 	t.Run("a count that is none", func(t *testing.T) {
 		for _, count := range []string{"-1", "1.5", "1e3", `"1"`, "true", "[]", "{}", "99999999999999999999"} {
 			require.Equal(t, usage.Result{Unread: usage.Malformed}, read(usage.Chat, "", fmt.Appendf(nil, body, count)), count)
+		}
+	})
+	t.Run("a count that is none, before the usage", func(t *testing.T) {
+		body := `{"context_management":{"applied_edits":[{"cleared_input_tokens":-1}]},"usage":{"input_tokens":1}}`
+		require.Equal(t, usage.Result{Unread: usage.Malformed}, read(usage.Anthropic, "", []byte(body)))
+	})
+	t.Run("nothing of what is deeper than any API sends", func(t *testing.T) {
+		for arrays, want := range map[int]usage.State{6: usage.Partial, 7: usage.Nothing, 8: usage.Nothing} {
+			body := strings.Repeat("[", arrays) + `{"usageMetadata":{"promptTokenCount":1}}`
+			require.Equal(t, want, read(usage.Gemini, "", []byte(body)).State)
 		}
 	})
 	t.Run("counts that overflow when they are added", func(t *testing.T) {
