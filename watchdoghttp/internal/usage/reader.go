@@ -264,7 +264,9 @@ func isSign(before, after []byte) bool {
 // begins is bytes.HasPrefix, but compares with a constant at once. Each event of some streams has its usage, as null.
 func begins(p []byte, with string) bool { return len(p) >= len(with) && string(p[:len(with)]) == with }
 
-func ends(p []byte, with string) bool { return len(p) >= len(with) && string(p[len(p)-len(with):]) == with }
+func ends(p []byte, with string) bool {
+	return len(p) >= len(with) && string(p[len(p)-len(with):]) == with
+}
 
 // wholeEvents returns the length of the events that end in p: up to the last empty line that comes after another one.
 func wholeEvents(p []byte) int {
