@@ -222,6 +222,12 @@ func TestEvents(t *testing.T) {
 			})
 		}
 	}
+	t.Run("spaces before the first line are none of it, but before its field", func(t *testing.T) {
+		for before, want := range map[string]int64{"\n": 4, "\r\n": 4, " \n": 4, " ": 0, "\t": 0, "\n\t": 0} {
+			body := before + "data: {\"usage\":{\"input_tokens\":4}}" + end
+			require.Equal(t, want, read(usage.Anthropic, "", []byte(body)).Usage.Input, "%q", before)
+		}
+	})
 	t.Run("requests of tools are running totals too", func(t *testing.T) {
 		delta := "data: {\"usage\":{\"server_tool_use\":{\"web_search_requests\":2}}}" + end
 		require.Equal(t, requests(map[usage.Tool]int64{usage.WebSearch: 2}), read(usage.Anthropic, "", []byte(delta+delta)).Usage.Tools)
