@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestReaderModel(t *testing.T) {
 	}
 }
 
-var modelKeys = []string{"usage", "prompt_tokens", "completion_tokens", "x", `us\u0061ge`, "choices", `\"usage`, "model2"}
+var modelKeys = []string{"usage", "prompt_tokens", "completion_tokens", "x", `us\u0061ge`, `\u0075sage`, "choices", `\"usage`, "model2"}
 
 // randomRoot is an object, most often with a usage.
 func randomRoot(rng *rand.Rand) string {
@@ -197,6 +198,37 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+func TestDone(t *testing.T) {
+	const counted = `{"usage":{"prompt_tokens":1,"input_tokens":1},"delta":{"stop_reason":"x"},"status":"completed","usageMetadata":{}}`
+	for body, done := range map[string][]usage.API{
+		"":                               nil,
+		`{"usage":{}`:                    nil,
+		`{"usage":null}`:                 nil,
+		`{"usage":{"prompt_tokens":-1}}`: {usage.Anthropic},
+		counted:                          {usage.Anthropic, usage.Chat, usage.Responses, usage.Gemini},
+		"[" + counted:                    nil,
+		"[" + counted + "]":              {usage.Gemini},
+		"data: " + counted + "\n\n":      {usage.Responses},
+		"data: [DONE]\n\n":               nil,
+		"data: " + counted + "\n\ndata: [DONE]\n\n":                      {usage.Chat, usage.Responses},
+		"data: " + counted + "\n\ndata: {\"type\":\"message_stop\"}\n\n": {usage.Anthropic, usage.Responses},
+	} {
+		for _, api := range []usage.API{usage.Anthropic, usage.Chat, usage.Responses, usage.Gemini} {
+			r := usage.NewReader(api, "")
+			for _, chunk := range singly([]byte(body)) {
+				r.Feed(chunk)
+			}
+			require.Equal(t, slices.Contains(done, api), r.Done(), "%v: %s", api, body)
+			r.End(true)
+		}
+	}
+	for encoding, done := range map[string]bool{"": true, "br": false} {
+		r := usage.NewReader(usage.Chat, encoding)
+		r.Feed([]byte(counted))
+		require.Equal(t, done, r.Done())
+	}
+}
+
 func TestEvents(t *testing.T) {
 	const end = "\n\n"
 	want := usage.Usage{Input: 4, Output: 3}
@@ -343,6 +375,7 @@ func FuzzReader(f *testing.F) {
 		"data: {\"usage\":\n\r\r\ndata: {\"prompt_tokens\":1}}\n\r\r\n", "data: {\"usage\": {\n\r\r\ndata: \"prompt_tokens\":1}}\n\n",
 		"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
 		`{"usage":{"server_tool_use":{"a":0,"b":1,"web_search_requests":2}}}`,
+		"data: {\"a\":\"a vacuum\"}\n\ndata: {\"usage\":{\"prompt_tokens\":1}}\n\n",
 		strings.Repeat(chatChunk, 9) + "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
 		strings.Repeat("data: {\"a\":{}}\r\n\r\n", 9) + "data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n",
 	} {
