@@ -252,8 +252,8 @@ func needless(p []byte) int {
 	}
 }
 
-// isSign reports whether a "u" between the two can be in the key of a usage: it begins the key, or an escape that stands
-// for a letter of that.
+// isSign reports whether a "u" between the two can be in the key of a usage: it begins the key, or an escape that
+// stands for a letter of that.
 func isSign(before, after []byte) bool {
 	if !begins(after, "sage") {
 		return begins(after, "00") && ends(before, `\`)
