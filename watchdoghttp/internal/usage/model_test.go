@@ -375,6 +375,7 @@ func FuzzReader(f *testing.F) {
 		"data: {\"usage\":\n\r\r\ndata: {\"prompt_tokens\":1}}\n\r\r\n", "data: {\"usage\": {\n\r\r\ndata: \"prompt_tokens\":1}}\n\n",
 		"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
 		`{"usage":{"server_tool_use":{"a":0,"b":1,"web_search_requests":2}}}`,
+		"data: ]\n\ndata: }\n\ndata: {\"usage\":{\"prompt_tokens\":1}}\n\n",
 		"data: {\"a\":\"a vacuum\"}\n\ndata: {\"usage\":{\"prompt_tokens\":1}}\n\n",
 		strings.Repeat(chatChunk, 9) + "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
 		strings.Repeat("data: {\"a\":{}}\r\n\r\n", 9) + "data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n",
