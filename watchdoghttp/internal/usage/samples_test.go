@@ -201,6 +201,14 @@ data: {"type":"response.incomplete","sequence_number":9,"response":{"id":"r","st
 		}},
 	},
 	{
+		"a Gemini response with details of which each is for itself", usage.Gemini,
+		`{"usageMetadata":{"promptTokenCount":9,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":5},{"tokenCount":2},
+		{"modality":"AUDIO"}]}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{
+			Input: 9, InputBy: by(map[usage.Modality]int64{usage.Audio: 5}),
+		}},
+	},
+	{
 		"a Gemini response without a total", usage.Gemini,
 		`{"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":20,"thoughtsTokenCount":300}}`,
 		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 100, Output: 320, Reasoning: 300}},
