@@ -298,6 +298,12 @@ func TestCall(t *testing.T) {
 			require.Nil(t, readOf(api, body))
 		}
 	})
+	t.Run("text is bounded by its bytes alone, also if it is more than its model reads", func(t *testing.T) {
+		body := `{"model":"gpt-4","max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("x", 9000) + `"}]}`
+		bound, err := readCall(t, usage.Chat, body).Bound(usage.Maximum{}, nil)
+		require.NoError(t, err)
+		require.Greater(t, bound.Input, int64(len(body)))
+	})
 	t.Run("what is no JSON is bounded by a declared maximum only", func(t *testing.T) {
 		for _, body := range []string{"", "{", `{"messages":[}`, "\xef\xbb\xbf{}", "messages"} {
 			call := readCall(t, usage.Chat, body)

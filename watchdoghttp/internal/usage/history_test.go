@@ -94,6 +94,19 @@ func TestHistory(t *testing.T) {
 		past.Learn(readCall(t, usage.Anthropic, historyCall(historyHello, other)), took(123, 10))
 		require.Equal(t, 123+hash, inputOf(t, readCall(t, usage.Anthropic, historyCall(other, historyHello)), past))
 	})
+	t.Run("one that was made again takes in the most of either", func(t *testing.T) {
+		past := new(usage.History)
+		for _, input := range []int64{500, 123} {
+			past.Learn(readCall(t, usage.Anthropic, first), took(input, 10))
+		}
+		require.Equal(t, 500+hash, inputOf(t, readCall(t, usage.Anthropic, first), past))
+	})
+	t.Run("reasoning of a call that was neither bounded nor answered is not known", func(t *testing.T) {
+		past := new(usage.History)
+		past.Learn(readCall(t, usage.Anthropic, historyCall(historyHello, historyThought)), usage.Result{})
+		next := readCall(t, usage.Anthropic, historyCall(historyHello, historyThought, historyResult))
+		require.Greater(t, inputOf(t, next, past), int64(128_000))
+	})
 	t.Run("what is new counts by its bytes, and reasoning by what its answer was billed", func(t *testing.T) {
 		past := new(usage.History)
 		call := readCall(t, usage.Anthropic, first)
@@ -117,6 +130,10 @@ func TestHistory(t *testing.T) {
 		again := strings.NewReplacer("c2lnbmVk", "YW5vdGhlcg", "t1", "t2").Replace(historyThought)
 		next := readCall(t, usage.Anthropic, historyCall(changed, historyThought, historyResult, again))
 		require.Less(t, inputOf(t, next, past), int64(400+2*700+1000))
+		bare := strings.NewReplacer(historySystem+",", "", historyTools+",", "")
+		past.Learn(readCall(t, usage.Anthropic, bare.Replace(historyCall(historyHello, historyThought, historyResult))), took(9, 7))
+		next = readCall(t, usage.Anthropic, bare.Replace(historyCall(changed, historyThought, historyResult)))
+		require.Greater(t, inputOf(t, next, past), int64(9), "nothing is after the result, and nothing before the messages")
 	})
 	t.Run("an answer is at least what it was billed, whatever the client has kept of it", func(t *testing.T) {
 		past := new(usage.History)

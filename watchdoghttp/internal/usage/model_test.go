@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestReaderModel(t *testing.T) {
 	}
 }
 
-var modelKeys = []string{"usage", "prompt_tokens", "completion_tokens", "x", `us\u0061ge`, "choices", `\"usage`, "model2"}
+var modelKeys = []string{"usage", "prompt_tokens", "completion_tokens", "x", `us\u0061ge`, `\u0075sage`, "choices", `\"usage`, "model2"}
 
 // randomRoot is an object, most often with a usage.
 func randomRoot(rng *rand.Rand) string {
@@ -70,15 +71,25 @@ func randomValue(rng *rand.Rand, depth int) string {
 	return "{" + strings.Join(parts, " ,") + "}"
 }
 
+// A naiveUsage has the members of every usage of a body, of which the later one counts, as in a struct.
+type naiveUsage map[string]any
+
+func (n *naiveUsage) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if text[0] != '{' {
+		return nil
+	}
+	return decoder.Decode((*map[string]any)(n))
+}
+
 // naive reads a chat completion.
 func naive(t *testing.T, body string) (result usage.Result) {
 	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(body))
-	decoder.UseNumber()
-	var root map[string]any
-	require.NoError(t, decoder.Decode(&root))
-	counts, ok := root["usage"].(map[string]any)
-	if !ok {
+	var root struct{ Usage naiveUsage }
+	require.NoError(t, json.Unmarshal([]byte(body), &root))
+	counts := root.Usage
+	if counts == nil {
 		return usage.Result{}
 	}
 	for key, count := range map[string]*int64{
@@ -139,6 +150,16 @@ func TestReaderSays(t *testing.T) {
 			require.Equal(t, usage.Result{Unread: usage.Malformed}, read(usage.Chat, "", fmt.Appendf(nil, body, count)), count)
 		}
 	})
+	t.Run("a count that is none, before the usage", func(t *testing.T) {
+		body := `{"context_management":{"applied_edits":[{"cleared_input_tokens":-1}]},"usage":{"input_tokens":1}}`
+		require.Equal(t, usage.Result{Unread: usage.Malformed}, read(usage.Anthropic, "", []byte(body)))
+	})
+	t.Run("nothing of what is deeper than any API sends", func(t *testing.T) {
+		for arrays, want := range map[int]usage.State{6: usage.Partial, 7: usage.Nothing, 8: usage.Nothing} {
+			body := strings.Repeat("[", arrays) + `{"usageMetadata":{"promptTokenCount":1}}`
+			require.Equal(t, want, read(usage.Gemini, "", []byte(body)).State)
+		}
+	})
 	t.Run("counts that overflow when they are added", func(t *testing.T) {
 		const most = "9223372036854775807"
 		result := read(usage.Gemini, "", []byte(`{"usageMetadata":{"promptTokenCount":`+most+`,"toolUsePromptTokenCount":`+most+`}}`))
@@ -177,6 +198,37 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+func TestDone(t *testing.T) {
+	const counted = `{"usage":{"prompt_tokens":1,"input_tokens":1},"delta":{"stop_reason":"x"},"status":"completed","usageMetadata":{}}`
+	for body, done := range map[string][]usage.API{
+		"":                               nil,
+		`{"usage":{}`:                    nil,
+		`{"usage":null}`:                 nil,
+		`{"usage":{"prompt_tokens":-1}}`: {usage.Anthropic},
+		counted:                          {usage.Anthropic, usage.Chat, usage.Responses, usage.Gemini},
+		"[" + counted:                    nil,
+		"[" + counted + "]":              {usage.Gemini},
+		"data: " + counted + "\n\n":      {usage.Responses},
+		"data: [DONE]\n\n":               nil,
+		"data: " + counted + "\n\ndata: [DONE]\n\n":                      {usage.Chat, usage.Responses},
+		"data: " + counted + "\n\ndata: {\"type\":\"message_stop\"}\n\n": {usage.Anthropic, usage.Responses},
+	} {
+		for _, api := range []usage.API{usage.Anthropic, usage.Chat, usage.Responses, usage.Gemini} {
+			r := usage.NewReader(api, "")
+			for _, chunk := range singly([]byte(body)) {
+				r.Feed(chunk)
+			}
+			require.Equal(t, slices.Contains(done, api), r.Done(), "%v: %s", api, body)
+			r.End(true)
+		}
+	}
+	for encoding, done := range map[string]bool{"": true, "br": false} {
+		r := usage.NewReader(usage.Chat, encoding)
+		r.Feed([]byte(counted))
+		require.Equal(t, done, r.Done())
+	}
+}
+
 func TestEvents(t *testing.T) {
 	const end = "\n\n"
 	want := usage.Usage{Input: 4, Output: 3}
@@ -202,6 +254,12 @@ func TestEvents(t *testing.T) {
 			})
 		}
 	}
+	t.Run("spaces before the first line are none of it, but before its field", func(t *testing.T) {
+		for before, want := range map[string]int64{"\n": 4, "\r\n": 4, " \n": 4, " ": 0, "\t": 0, "\n\t": 0} {
+			body := before + "data: {\"usage\":{\"input_tokens\":4}}" + end
+			require.Equal(t, want, read(usage.Anthropic, "", []byte(body)).Usage.Input, "%q", before)
+		}
+	})
 	t.Run("requests of tools are running totals too", func(t *testing.T) {
 		delta := "data: {\"usage\":{\"server_tool_use\":{\"web_search_requests\":2}}}" + end
 		require.Equal(t, requests(map[usage.Tool]int64{usage.WebSearch: 2}), read(usage.Anthropic, "", []byte(delta+delta)).Usage.Tools)
@@ -317,6 +375,8 @@ func FuzzReader(f *testing.F) {
 		"data: {\"usage\":\n\r\r\ndata: {\"prompt_tokens\":1}}\n\r\r\n", "data: {\"usage\": {\n\r\r\ndata: \"prompt_tokens\":1}}\n\n",
 		"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
 		`{"usage":{"server_tool_use":{"a":0,"b":1,"web_search_requests":2}}}`,
+		"data: ]\n\ndata: }\n\ndata: {\"usage\":{\"prompt_tokens\":1}}\n\n",
+		"data: {\"a\":\"a vacuum\"}\n\ndata: {\"usage\":{\"prompt_tokens\":1}}\n\n",
 		strings.Repeat(chatChunk, 9) + "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
 		strings.Repeat("data: {\"a\":{}}\r\n\r\n", 9) + "data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n",
 	} {

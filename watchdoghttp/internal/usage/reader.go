@@ -241,28 +241,32 @@ func (e *events) feedStep(p []byte) {
 // needless returns the length of the whole events at the beginning of p that cannot have a usage.
 func needless(p []byte) int {
 	p = p[:wholeEvents(p)]
-	if at := bytes.Index(p, escapedLetter); at >= 0 {
-		p = p[:at]
-	}
-	for from := 0; ; {
-		found := bytes.Index(p[from:], usageKey)
-		if found < 0 {
-			return wholeEvents(p)
+	for at := -1; ; {
+		next := bytes.IndexByte(p[at+1:], 'u')
+		if next < 0 {
+			return len(p)
 		}
-		at := from + found
-		from = at + len(usageKey)
-		isKey := bytes.HasSuffix(p[:at], quote) && !bytes.HasSuffix(p[:at], escapedQuote)
-		if isKey && !bytes.HasPrefix(p[from:], isNull) {
+		if at += 1 + next; isSign(p[:at], p[at+1:]) {
 			return wholeEvents(p[:at])
 		}
 	}
 }
 
-// Every event with a usage has its key, or an escape that stands for a letter of that.
-var (
-	usageKey, quote, escapedQuote, isNull = []byte("usage"), []byte(`"`), []byte(`\"`), []byte(`":null`)
-	escapedLetter                         = []byte("u00") // that is searched for faster than with its backslash
-)
+// isSign reports whether a "u" between the two can be in the key of a usage: it begins the key, or an escape that
+// stands for a letter of that.
+func isSign(before, after []byte) bool {
+	if !begins(after, "sage") {
+		return begins(after, "00") && ends(before, `\`)
+	}
+	return ends(before, `"`) && !ends(before, `\"`) && !begins(after, `sage":null`)
+}
+
+// begins is bytes.HasPrefix, but compares with a constant at once. Each event of some streams has its usage, as null.
+func begins(p []byte, with string) bool { return len(p) >= len(with) && string(p[:len(with)]) == with }
+
+func ends(p []byte, with string) bool {
+	return len(p) >= len(with) && string(p[len(p)-len(with):]) == with
+}
 
 // wholeEvents returns the length of the events that end in p: up to the last empty line that comes after another one.
 func wholeEvents(p []byte) int {

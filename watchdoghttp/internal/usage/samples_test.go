@@ -90,6 +90,20 @@ data: {"usage":{"output_tokens":6},"delta":{"stop_reason":"end_turn"}}
 		usage.Result{State: usage.Final, Cleared: 9, Rounds: true, Usage: usage.Usage{Input: 18, Output: 6}},
 	},
 	{
+		"an Anthropic event with usage in two places, of which the later counts", usage.Anthropic,
+		`{"usage":{"input_tokens":5,"output_tokens":2,"server_tool_use":{"web_search_requests":2},"iterations":[{"input_tokens":
+		1}]},"message":{"usage":{"output_tokens":3,"server_tool_use":{"web_search_requests":2},"iterations":[{"input_tokens":
+		1}]}}}`,
+		usage.Result{State: usage.Final, Rounds: true, Usage: usage.Usage{
+			Input: 6, Output: 3, Tools: requests(map[usage.Tool]int64{usage.WebSearch: 2}),
+		}},
+	},
+	{
+		"a response with usage in one of two places", usage.Responses,
+		`{"type":"response.completed","response":{"usage":{"input_tokens":7}},"usage":null}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7}},
+	},
+	{
 		"a chat completion that was cut at its maximum in one of its choices", usage.Chat,
 		`{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"},{}],"usage":{"prompt_tokens":1}}`,
 		usage.Result{State: usage.Final, Cut: true, Usage: usage.Usage{Input: 1}},
@@ -184,6 +198,14 @@ data: {"type":"response.incomplete","sequence_number":9,"response":{"id":"r","st
 			CacheReadBy: by(map[usage.Modality]int64{usage.Audio: 25}),
 			OutputBy:    by(map[usage.Modality]int64{usage.Image: 15}),
 			Tools:       requests(map[usage.Tool]int64{usage.GoogleSearch: 2}),
+		}},
+	},
+	{
+		"a Gemini response with details of which each is for itself", usage.Gemini,
+		`{"usageMetadata":{"promptTokenCount":9,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":5},{"tokenCount":2},
+		{"modality":"AUDIO"}]}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{
+			Input: 9, InputBy: by(map[usage.Modality]int64{usage.Audio: 5}),
 		}},
 	},
 	{

@@ -138,12 +138,14 @@ func (s *scanner) begin(b byte) {
 	}
 }
 
-// open begins a container. One that has nothing on a path is skipped.
+// open begins a container. One that has nothing on a path is skipped, and so is one that is deeper than any API sends.
 func (s *scanner) open(array bool) {
-	if s.node != nil {
+	follows := s.node.follows(array)
+	tooDeep := follows && s.depth == maxFrames
+	if s.node != nil && !tooDeep {
 		s.tally.open(s.node.slot, array)
 	}
-	if s.depth == maxFrames || !s.node.follows(array) {
+	if tooDeep || !follows {
 		s.mode, s.nested = scanNested, 1
 		return
 	}

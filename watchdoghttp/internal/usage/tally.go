@@ -27,18 +27,13 @@ type tally struct {
 
 // counts are the numbers and names of a response so far.
 type counts struct {
-	billed
+	count [countSlots]int64
+	listed
 	tools [tools]int64
 	// cleared is what the API cleared from the conversation before it was read, in tokens.
 	cleared int64
 
 	model, tier, speed string
-}
-
-// billed is what a second usage of an event replaces.
-type billed struct {
-	count [countSlots]int64
-	listed
 }
 
 // listed is what is the sum of a list.
@@ -68,9 +63,10 @@ type draft struct {
 	choice  bool // it has one
 	tool    Tool // whose requests come
 
-	// What its lists have so far, and the element that is read.
-	own   listed
-	round struct {
+	// What its usage has so far of what adds up, and the element that is read.
+	own      listed
+	requests [tools]int64
+	round    struct {
 		isCall  bool // the call itself, whose usage is told apart
 		in, out int64
 	}
@@ -89,9 +85,8 @@ func (t *tally) open(at slot, array bool) {
 	case at == slotRoot:
 		*d = draft{counts: t.total}
 		d.tools, d.cleared = [tools]int64{}, 0
-	case at == slotUsage:
-		t.forget()
-		d.usage = !array
+	case at == slotUsage && !array:
+		d.usage, d.own, d.requests = true, listed{}, [tools]int64{}
 	case at == slotRound:
 		d.round.isCall, d.round.in, d.round.out = false, 0, 0
 	case at >= slotPromptDetail:
@@ -101,10 +96,6 @@ func (t *tally) open(at slot, array bool) {
 	}
 }
 
-func (t *tally) forget() {
-	t.draft.usage, t.draft.bad, t.draft.billed, t.draft.own = false, 0, t.total.billed, listed{}
-}
-
 func (t *tally) close(at slot, array bool) {
 	d := &t.draft
 	switch {
@@ -112,6 +103,8 @@ func (t *tally) close(at slot, array bool) {
 		t.whole = true
 	case at == slotRoot:
 		t.commit()
+	case at == slotUsage:
+		d.atLeast(&d.requests)
 	case at == slotRound && !d.round.isCall:
 		own := &d.own.rounds
 		own.any, own.in, own.out = true, sum(own.in, d.round.in), sum(own.out, d.round.out)
@@ -133,11 +126,15 @@ func (t *tally) commit() {
 		return
 	}
 	t.seen, t.over, t.empty, t.cut = true, d.stopped, !d.choice, t.cut || d.cut
-	for tool, requests := range t.total.tools {
-		d.tools[tool] = max(d.tools[tool], requests)
-	}
+	d.atLeast(&t.total.tools)
 	d.cleared = max(d.cleared, t.total.cleared)
 	t.total = d.counts
+}
+
+func (c *counts) atLeast(requests *[tools]int64) {
+	for tool, n := range requests {
+		c.tools[tool] = max(c.tools[tool], n)
+	}
 }
 
 // scalar takes a value that is no container, or a container where none belongs: that is as a text that is not known.
@@ -148,8 +145,6 @@ func (t *tally) scalar(at slot, value []byte, isText bool) {
 		t.count(at, value, isText)
 	case at < textSlots && isText:
 		t.text(at, value)
-	case at == slotUsage:
-		t.forget()
 	case at == slotChoice:
 		d.choice = true
 	case at == slotQuery:
@@ -187,7 +182,7 @@ func (d *draft) number(at slot, value []byte, isText bool) int64 {
 func (d *draft) add(at slot, n int64) {
 	switch at {
 	case slotToolRequests:
-		d.tools[d.tool] = sum(d.tools[d.tool], n)
+		d.requests[d.tool] = sum(d.requests[d.tool], n)
 	case slotCleared:
 		d.cleared = sum(d.cleared, n)
 	case slotRoundInput:
