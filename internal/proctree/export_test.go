@@ -30,6 +30,12 @@ func StartTicks(pid int) uint64 {
 	return p.startTicks
 }
 
+// ParentOf returns the PID of the parent of a process, and 0 of one that does not exist.
+func ParentOf(pid int) int {
+	p, _ := readStat(pid)
+	return p.parent
+}
+
 // Walk returns the PIDs of the processes that a walk from these finds.
 func Walk(m Mark, first ...int) (found []int, complete bool) {
 	complete = WalkAnd(m, func(pid int) { found = append(found, pid) }, first...)
