@@ -276,3 +276,18 @@ func (t *teller) reset(ids []string, at time.Time) {
 		}
 	}
 }
+
+// String says what became of the layer.
+func (l Layer) String() string {
+	text := fmt.Sprintf("%s %s", l.RunID, l.State)
+	if (End{Code: l.Code}).ofStop() {
+		text += fmt.Sprintf(" (%s)", l.Code)
+	}
+	if l.Elapsed > 0 {
+		text += fmt.Sprintf(" after %v", l.Elapsed)
+	}
+	if l.LeftAlive != "" {
+		text += "; " + l.LeftAlive
+	}
+	return text
+}

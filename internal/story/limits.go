@@ -2,7 +2,6 @@ package story
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,27 +145,24 @@ func (s *Story) extend(x Extension) {
 	}
 }
 
-// readState takes what the run's process said about it into its row, if that is about the window.
-func (t *teller) readState(row *session.Session) {
-	var state session.State
-	if len(row.State) == 0 || json.Unmarshal(row.State, &state) != nil {
-		return
-	}
-	for _, l := range []struct {
-		limit   string
-		seconds float64
-	}{
-		{"wall_clock", state.WallClock}, {"safety", state.Safety}, {"idle", state.Idle}, {"no_progress", state.NoProgress},
-	} {
-		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
-	}
-	t.OpenHolds = state.Holds
-	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
-	for _, x := range state.Spent {
-		used := usedOf(x)
-		t.spend(&used)
-		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
-			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
+// AllowedText says which limits are known.
+func (s Story) AllowedText() string {
+	limits := make([]string, len(s.Allowed))
+	for i, l := range s.Allowed {
+		limits[i] = l.String()
+		if reserve := s.reserveOf(l); reserve != "" {
+			limits[i] += fmt.Sprintf(" (%s of it reserve)", reserve)
 		}
+	}
+	return strings.Join(limits, ", ")
+}
+
+// SpentText says how far a counted limit is used.
+func SpentText(s session.Spent) string { return usedOf(s).String() }
+
+func usedOf(s session.Spent) watchdog.Usage {
+	return watchdog.Usage{
+		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
+		Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed,
 	}
 }

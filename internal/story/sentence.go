@@ -3,13 +3,11 @@ package story
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // Sentence says one event in one sentence. An event that is of another writer, or cannot be read, is called what it is.
@@ -106,18 +104,6 @@ func (s Story) Moments() (all []Moment) {
 	return all
 }
 
-// AllowedText says which limits are known.
-func (s Story) AllowedText() string {
-	limits := make([]string, len(s.Allowed))
-	for i, l := range s.Allowed {
-		limits[i] = l.String()
-		if reserve := s.reserveOf(l); reserve != "" {
-			limits[i] += fmt.Sprintf(" (%s of it reserve)", reserve)
-		}
-	}
-	return strings.Join(limits, ", ")
-}
-
 // LeftAlive says what is known to be left alive, or may be; empty for nothing.
 func (s Story) LeftAlive() string {
 	for _, o := range slices.Backward(s.Overruns) {
@@ -129,14 +115,4 @@ func (s Story) LeftAlive() string {
 		return "what works on it could not be stopped, and may be alive"
 	}
 	return ""
-}
-
-// SpentText says how far a counted limit is used.
-func SpentText(s session.Spent) string { return usedOf(s).String() }
-
-func usedOf(s session.Spent) watchdog.Usage {
-	return watchdog.Usage{
-		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
-		Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed,
-	}
 }

@@ -3,7 +3,6 @@ package story
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -334,6 +333,31 @@ func (t *teller) measure() {
 	t.Elapsed, t.Paused = Span(lasted-paused), Span(paused)
 }
 
+// readState takes what the run's process said about it into its row, if that is about the window.
+func (t *teller) readState(row *session.Session) {
+	var state session.State
+	if len(row.State) == 0 || json.Unmarshal(row.State, &state) != nil {
+		return
+	}
+	for _, l := range []struct {
+		limit   string
+		seconds float64
+	}{
+		{"wall_clock", state.WallClock}, {"safety", state.Safety}, {"idle", state.Idle}, {"no_progress", state.NoProgress},
+	} {
+		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
+	}
+	t.OpenHolds = state.Holds
+	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
+	for _, x := range state.Spent {
+		used := usedOf(x)
+		t.spend(&used)
+		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
+			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
+		}
+	}
+}
+
 func (t *teller) tellLayers(r Record) {
 	t.MoreLayers = r.MoreLayers
 	for _, below := range r.Layers {
@@ -359,19 +383,4 @@ func layerOf(s Story, events []watchdog.Event) Layer {
 		l.At, l.Code, l.Meaning = s.End.At, s.End.Code, s.End.Meaning
 	}
 	return l
-}
-
-// String says what became of the layer.
-func (l Layer) String() string {
-	text := fmt.Sprintf("%s %s", l.RunID, l.State)
-	if (End{Code: l.Code}).ofStop() {
-		text += fmt.Sprintf(" (%s)", l.Code)
-	}
-	if l.Elapsed > 0 {
-		text += fmt.Sprintf(" after %v", l.Elapsed)
-	}
-	if l.LeftAlive != "" {
-		text += "; " + l.LeftAlive
-	}
-	return text
 }
