@@ -3,6 +3,9 @@
 package proctree
 
 import (
+	"cmp"
+	"context"
+	"os"
 	"syscall"
 	"time"
 )
@@ -23,6 +26,9 @@ var (
 
 // MaxListed is how many PIDs one report of the guard lists.
 const MaxListed = maxListed
+
+// AnswerGrace is how long a start whose context has ended waits for a guard that runs.
+const AnswerGrace = answerGrace
 
 // StartTicks returns the start time of the process that has the PID now.
 func StartTicks(pid int) uint64 {
@@ -97,6 +103,24 @@ func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
 	defer c.socket.Close()
 	time.AfterFunc(after, func() { c.answers <- report{Answer: true, Reached: 1} })
 	return c.signal(sig)
+}
+
+// AwaitAnswer waits for the answer to a start of a guard that has sent this; nothing if it is empty.
+func AwaitAnswer(ctx context.Context, guard int, sent string) error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(theirs)
+	if sent != "" {
+		err = send(theirs, []byte(sent), 0)
+	}
+	client := newGuardClient(&theGuards, "")
+	client.process, _ = os.FindProcess(guard)
+	close(client.ready)
+	c := newGuardConn(client, ours, newMark(0))
+	defer c.socket.Close()
+	return cmp.Or(err, func() error { _, err := c.readAnswer(ctx); return err }())
 }
 
 // A KeptTree is what a guard remembers of a released tree.

@@ -189,13 +189,13 @@ func (g *guardClient) sendRequest(ctx context.Context, req *request, files []int
 		return nil, err
 	}
 	conn := newGuardConn(g, ours, req.Mark)
-	first := text
-	if len(text) > maxMessage {
+	first, isLong := text, len(text) > maxMessage
+	if isLong {
 		first = strconv.AppendInt(nil, int64(len(text)), 10)
 	}
 	err = g.send(ctx, first, append([]int{theirs}, files...))
 	_ = syscall.Close(theirs) // the guard has its own copy; this one would hide its death
-	if err == nil && len(text) > maxMessage {
+	if err == nil && isLong {
 		err = conn.sendLong(ctx, text)
 	}
 	if err != nil {

@@ -275,6 +275,27 @@ func TestStoppedGuard(t *testing.T) {
 	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond, "it takes no more commands")
 }
 
+// TestAnswerAfterContext checks how long a start whose context has ended waits for a guard that runs: it takes an answer,
+// and does not wait for ever for one.
+func TestAnswerAfterContext(t *testing.T) {
+	running := start(t, "sleep", "1000")
+	defer endNow(t, running)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("the user has gone home")
+	cancel(reason)
+	require.NoError(t, proctree.AwaitAnswer(ctx, running.PID(), `{"started":1}`))
+	silent := make(chan error, 1)
+	began := time.Now()
+	go func() { silent <- proctree.AwaitAnswer(ctx, running.PID(), "") }()
+	select {
+	case err := <-silent:
+		require.ErrorIs(t, err, reason)
+		assert.GreaterOrEqual(t, time.Since(began), proctree.AnswerGrace)
+	case <-time.After(late):
+		require.FailNow(t, "it waits on")
+	}
+}
+
 // TestSlowGuard checks that a tree whose guard did not answer in time has no survivors while it dies, nor when it is
 // dead and the guard has not told so.
 func TestSlowGuard(t *testing.T) {
