@@ -55,11 +55,7 @@ type guard struct {
 	orphansReapedAt time.Time
 	orphanDied      bool      // perhaps, since then
 	keptLookDue     time.Time // when what was kept is looked at again, if a tree ends
-	spare           []int     // descriptors, closed while one is needed to look at a tree
 }
-
-// spareFiles is how many descriptors the guard needs to look at a tree: a pidfd, a file and a folder of /proc.
-const spareFiles = 3
 
 // reapInterval is how often the guard reaps dead orphans of trees that live on, at most.
 const reapInterval = time.Second
@@ -83,34 +79,12 @@ func guardMain() int {
 		return 1
 	}
 	g.fileLimit, g.scheduler.oom = files.Cur, own.OOM
-	g.keepSpare()
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
 	_ = json.Unmarshal([]byte(`{"scheduling":{}}`), new(request)) // the types, which are known then when one comes
 	g.run()
 	return 0
-}
-
-// keepSpare reserves descriptors. Without them a guard whose commands took all that it may have could not end them.
-func (g *guard) keepSpare() {
-	for len(g.spare) < spareFiles {
-		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			return
-		}
-		g.spare = append(g.spare, fd)
-	}
-}
-
-// useSpare frees the descriptors that are reserved if they may be the last. No other thread of the guard takes them.
-func (g *guard) useSpare() {
-	const perTree, others = 2, 32
-	if uint64(perTree*len(g.trees)+others) < g.fileLimit {
-		return
-	}
-	closeAll(g.spare)
-	g.spare = g.spare[:0]
 }
 
 func (g *guard) run() {
@@ -120,7 +94,6 @@ func (g *guard) run() {
 		if requested {
 			g.receiveRequest(text)
 		}
-		g.useSpare()
 		for _, t := range slices.Clone(g.trees) {
 			t.serve()
 		}
@@ -129,7 +102,6 @@ func (g *guard) run() {
 			g.reapOrphans()
 			g.lookAtKept()
 		}
-		g.keepSpare()
 	}
 }
 

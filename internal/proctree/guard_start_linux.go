@@ -28,7 +28,8 @@ func (g *guard) receiveRequest(text []byte) {
 	case err != nil:
 		g.hostGone = true
 	case len(files) > 0:
-		const reserve = 32 // with which the guard itself looks at its trees in /proc
+		// Without them a guard whose commands took all that it may have could not end them.
+		const reserve = 32 // with which the guard looks at its trees in /proc
 		nearLimit := uint64(slices.Max(files)) >= g.fileLimit-min(reserve, g.fileLimit/4)
 		g.handleRequest(got, files, missing || nearLimit)
 	}
