@@ -75,7 +75,7 @@ func (s *sentinel) end(action TripAction) {
 			s.finish()
 			return
 		}
-		s.result.Terminated, s.result.EndedBy = true, s.lastSent()
+		s.result.Terminated, s.result.EndedBy = true, s.result.Sent[len(s.result.Sent)-1].Signal
 		if s.killed.Load() {
 			s.result.EndedBy = syscall.SIGKILL
 		}
@@ -108,8 +108,8 @@ func (s *sentinel) recordFinished() {
 // killedTooLate reports whether the only signal was SIGKILL and the command has an exit status: then it had exited
 // before that reached it.
 func (s *sentinel) killedTooLate() bool {
-	status := s.tree.Status()
-	return len(s.result.Sent) == 1 && s.lastSent() == syscall.SIGKILL && status.Signal == 0 && status.ExitCode >= 0 &&
+	sent, status := s.result.Sent, s.tree.Status()
+	return len(sent) == 1 && sent[0].Signal == syscall.SIGKILL && status.Signal == 0 && status.ExitCode >= 0 &&
 		s.tree.Err() == nil
 }
 
@@ -137,13 +137,6 @@ func signalTree(t *proctree.Tree, sig syscall.Signal) (reached, missed int, err 
 		return reached, m.Processes, nil
 	}
 	return reached, 0, err
-}
-
-func (s *sentinel) lastSent() syscall.Signal {
-	if n := len(s.result.Sent); n > 0 {
-		return s.result.Sent[n-1].Signal
-	}
-	return 0
 }
 
 // endLeftBehind ends the processes that are alive after the command exited by itself, or releases them if the config

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -416,6 +419,43 @@ func TestSteps(t *testing.T) {
 			require.Equal(t, c.requested, strings.Join(r.Action.Requested, " "))
 			require.Equal(t, r.Action.Requested[c.sent-1], r.Action.EndedBy)
 		})
+	}
+}
+
+// TestMissed checks that the end of a process that no signal reaches names all of them, and how many they missed.
+func TestMissed(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	t.Parallel()
+	in, hold, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cmd := exec.Command("/bin/sh", "-c", "echo; read x")
+	cmd.Dir, cmd.Stdin, cmd.Stdout = "/", in, &onFirstWrite{func() { cancel(errEnough) }}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cfg := stall.Config{Step: "step", Grace: graces(time.Millisecond, time.Millisecond)}
+	cfg.OnSignal = func(e stall.Escalation) {
+		if e.Signal == syscall.SIGKILL {
+			_ = hold.Close() // the end of its input ends it
+		}
+	}
+	var result *stall.Result
+	var host sync.WaitGroup
+	host.Go(func() {
+		const dropFromBounds, mayKill = 24, 5 // PR_CAPBSET_DROP, CAP_KILL
+		runtime.LockOSThread()                // the thread ends with the goroutine
+		if err = escape.ChangeThread(syscall.SYS_PRCTL, dropFromBounds, mayKill, 0); err == nil {
+			result, err = stall.Run(ctx, cmd, cfg)
+		}
+	})
+	host.Wait()
+	require.NotNil(t, result, "%v", err)
+	require.ErrorIs(t, err, errEnough)
+	require.Equal(t, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL}, signals(result))
+	for _, sent := range result.Sent {
+		require.Equal(t, [2]int{0, 1}, [2]int{sent.Processes, sent.Missed}, sent.Signal)
 	}
 }
 

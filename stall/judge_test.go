@@ -68,6 +68,12 @@ func TestJudgeOnce(t *testing.T) {
 		note(j.Pattern(i % 2))
 	}
 	require.Equal(t, map[stall.TripKind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
+
+	note(j.Probed(stall.Look{Digest: "other"}, 0))
+	note(j.Probed(stall.Look{Digest: "other"}, 0))
+	note(j.Probed(stall.Look{Digest: "other", Class: "terminal"}, 0))
+	require.Equal(t, 2, count[stall.KindNoProgress], "one after progress is another")
+	require.Equal(t, 1, count[stall.KindTerminal])
 }
 
 func TestJudgeProbes(t *testing.T) {
