@@ -4,7 +4,6 @@ package proctree
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -90,28 +89,29 @@ func seesHidden(status []byte, option, group string) bool {
 	return slices.Contains(all, group)
 }
 
-// A mountedProc says how a /proc is mounted. The kernel formats all mounts to tell, so the last answer is kept.
+// A mountedProc says how a /proc is mounted. The kernel formats all mounts to tell, so the last answer is kept: another
+// /proc is another device.
 type mountedProc struct {
-	device, root uint64 // the root folder's inode: another root can have another /proc
-	option       string // hidepid, empty if it hides nothing
-	group        string // gid
+	device uint64
+	option string // hidepid, empty if it hides nothing
+	group  string // gid
 }
 
 var lastProc atomic.Pointer[mountedProc]
 
 func hidepid() (option, group string, err error) {
-	var proc, root syscall.Stat_t
-	if err := cmp.Or(syscall.Stat("/proc", &proc), syscall.Stat("/", &root)); err != nil {
+	var proc syscall.Stat_t
+	if err := syscall.Stat("/proc", &proc); err != nil {
 		return "", "", err
 	}
-	if last := lastProc.Load(); last != nil && last.device == proc.Dev && last.root == root.Ino {
+	if last := lastProc.Load(); last != nil && last.device == proc.Dev {
 		return last.option, last.group, nil
 	}
 	mounts, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
 		return "", "", err
 	}
-	m := &mountedProc{device: proc.Dev, root: root.Ino}
+	m := &mountedProc{device: proc.Dev}
 	m.option, m.group = procOptions(mounts)
 	lastProc.Store(m)
 	return m.option, m.group, nil
