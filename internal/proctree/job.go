@@ -96,7 +96,7 @@ func (b *jobBackend) check() (left int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("count the processes of the job of %d: %w", b.tree.pid, err)
 	}
-	if b.killing && left > 0 {
+	if b.killing {
 		_ = b.job.terminate()
 	}
 	return left, nil
