@@ -56,6 +56,38 @@ func TestInput(t *testing.T) {
 	})
 }
 
+// TestOutputToFile checks that a command has the host's own file where nobody has to read its output.
+func TestOutputToFile(t *testing.T) {
+	t.Parallel()
+	anyLine := []*regexp.Regexp{regexp.MustCompile("^no line has this$")}
+	for name, c := range map[string]struct {
+		cfg  stall.Config
+		pipe bool
+	}{
+		"whose growth is output":        {stall.Config{}, false},
+		"whose growth does not matter":  {stall.Config{ActivitySource: stall.ActivityStderr}, false},
+		"in which lines are looked for": {stall.Config{Terminal: anyLine}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			require.NoError(t, err)
+			defer file.Close()
+			cmd := exec.Command("readlink", "/proc/self/fd/1")
+			cmd.Stdout, c.cfg.Step, c.cfg.Store = file, "step", &watchdog.Memory{}
+			_, err = stall.Run(t.Context(), cmd, c.cfg)
+			require.NoError(t, err)
+			text, err := os.ReadFile(file.Name())
+			require.NoError(t, err)
+			if c.pipe {
+				require.Contains(t, string(text), "pipe:[")
+				return
+			}
+			require.Equal(t, file.Name()+"\n", string(text))
+		})
+	}
+}
+
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	t.Run("to two writers keeps them apart", func(t *testing.T) {
