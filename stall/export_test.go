@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 	"time"
@@ -101,4 +102,11 @@ func TellEscalation(cfg Config, all ...Escalation) {
 		told <- e
 	}
 	close(told)
+}
+
+// LookIntervals returns how often a command's output and its files are looked at, inside of runs that allow such a
+// silence; of no run if it is 0.
+func LookIntervals(noOutput, around time.Duration) (output, files time.Duration) {
+	s := sentinel{cfg: Config{NoOutput: noOutput}, inside: around > 0, silence: cmp.Or(around, time.Hour)}
+	return s.lookInterval(), s.fileInterval()
 }

@@ -279,3 +279,18 @@ func untilEnd(t *testing.T, end, call func(*stall.OutputPipe)) {
 		<-returned
 	})
 }
+
+// TestLookIntervals checks that a silence is found an eighth too late at most.
+func TestLookIntervals(t *testing.T) {
+	for _, c := range []struct{ noOutput, around, output, files time.Duration }{
+		{0, 0, time.Second, 10 * time.Second},
+		{0, 4 * time.Second, 100 * time.Millisecond, 500 * time.Millisecond},
+		{time.Hour, 0, time.Second, 10 * time.Second},
+		{4 * time.Second, 0, 500 * time.Millisecond, 500 * time.Millisecond},
+		{4 * time.Second, time.Second, 100 * time.Millisecond, 125 * time.Millisecond},
+		{time.Millisecond, 0, 10 * time.Millisecond, 10 * time.Millisecond},
+	} {
+		output, files := stall.LookIntervals(c.noOutput, c.around)
+		require.Equal(t, [2]time.Duration{c.output, c.files}, [2]time.Duration{output, files}, "%+v", c)
+	}
+}
