@@ -243,6 +243,15 @@ func allStopped(pid int) bool {
 	return living > 0
 }
 
+// allDead reports whether no thread of a process lives. Its files may be open until then, although it is a zombie.
+func allDead(pid int) bool {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	return !slices.ContainsFunc(threads, func(thread string) bool {
+		text, err := os.ReadFile(thread)
+		return err == nil && !strings.Contains(string(text), ") Z ")
+	})
+}
+
 // stopGuard stops the guard of this process until it is resumed.
 func stopGuard(t *testing.T) (guard int, resume func()) {
 	t.Helper()
@@ -344,7 +353,7 @@ func TestHarmedGuard(t *testing.T) {
 			for _, guard := range harmed {
 				_ = syscall.Kill(guard, syscall.SIGCONT)
 				if sig == syscall.SIGKILL { // one that is dying can still take a request, and cannot carry it out
-					require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+					require.Eventually(t, func() bool { return allDead(guard) }, late, time.Millisecond)
 				}
 			}
 			assert.NotEmpty(t, harmed)
