@@ -78,11 +78,13 @@ longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessi
 stored = $(shell awk '/^func / { name = $$2; sub(/[^A-Za-z].*/, "", name) } /eachStore.t, func|racing[.]Long/ { print name }' \
 	cmd/watchdog/*_test.go | grep '^Test' | sort -u | paste -sd '|')
 
+LONG ?= 1
+
 .PHONY: long
-long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
-	cd bench && GOWORK=off WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' ./histories
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(stored))$$' ./cmd/watchdog
+long: ## run all of what the tests run a part of, LONG=3 a third of the rounds: random histories, kills, simulated fleets
+	WATCHDOG_LONG=$(LONG) go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
+	cd bench && GOWORK=off WATCHDOG_LONG=$(LONG) go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' ./histories
+	WATCHDOG_LONG=$(LONG) go test -vet=off -count=1 -timeout 20m -run '^($(stored))$$' ./cmd/watchdog
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000

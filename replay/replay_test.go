@@ -234,8 +234,8 @@ func TestLayerAlone(t *testing.T) {
 var lifeSeed = flag.Int64("life", -1, "the seed of the one life that TestReplayIsLife compares")
 
 // TestReplayIsLife has sessions with layers live through random histories, and expects that the replay of what was
-// traced of each run, under the budget that it had, decides what the host was told: 600, or 100,000 with
-// WATCHDOG_LONG. A failure names the seed; -life replays it.
+// traced of each run, under the budget that it had, decides what the host was told: 600, or 10,000 with
+// WATCHDOG_LONG=1. A failure names the seed; -life replays it.
 func TestReplayIsLife(t *testing.T) {
 	var runs, decisions atomic.Int64
 	inLives(t, racing.Rounds[uint64](600, 10_000), func(t *testing.T, seed uint64) {

@@ -31,10 +31,8 @@ func TestLinearizable(t *testing.T) {
 	for name, newDatabase := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			slots := int64(12) // in fewer, some of what is wanted below happens not at all
-			if racing.Long {
-				slots = 120
-			}
+			const fewest = 12 // in fewer, some of what is wanted below happens not at all
+			slots := max(fewest, racing.Rounds[int64](fewest, 10*fewest))
 			c := start(t, newDatabase(t), slots*callsOfSlot, everySlot)
 			c.disturb()
 			journals := c.journals()

@@ -427,14 +427,10 @@ func TestSimulation(t *testing.T) {
 }
 
 func seeds() uint64 {
-	switch {
-	case racing.Long:
-		return 2000
-	case testing.Short() || racing.Enabled:
+	if testing.Short() {
 		return chunk
-	default:
-		return 4 * chunk
 	}
+	return max(chunk, racing.Rounds[uint64](4*chunk, 2000))
 }
 
 // TestSameSeed: a seed gives the same run again. It does so for nearly all, each time: see the package comment.
