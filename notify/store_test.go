@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/locked"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -216,6 +217,9 @@ func TestWrongClock(t *testing.T) {
 		for when, corrected := range map[string]time.Duration{
 			"never": never, "before the first try": 0, "after some": time.Minute, "in a long pause": 90 * time.Minute,
 		} {
+			if racing.Enabled && (wrong <= 0 || corrected != time.Minute) {
+				continue // seven days of tries take seconds
+			}
 			bubble(t, name+" and set right "+when, func(t *testing.T) {
 				b, r, log := newBox(), &receiver{}, &locked.Buffer{}
 				b.ahead.Store(int64(wrong))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
 
@@ -604,7 +605,7 @@ func (a *agent) answer(random *rand.Rand, output int64) {
 // that grow and are changed share one history, and their answers are of every kind.
 func TestHistoryModel(t *testing.T) {
 	var near, far int
-	for seed := range uint64(100) {
+	for seed := range racing.Rounds[uint64](100, 100) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		model := modelAPI{strips: random.IntN(2) == 0, mixed: random.IntN(2) == 0}
 		history := new(usage.History)
