@@ -3,7 +3,6 @@
 package proctree
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"syscall"
@@ -113,14 +112,17 @@ func AwaitAnswer(ctx context.Context, guard int, sent string) error {
 	}
 	defer syscall.Close(theirs)
 	if sent != "" {
-		err = send(theirs, []byte(sent), 0)
+		if err := send(theirs, []byte(sent), 0); err != nil {
+			return err
+		}
 	}
 	client := newGuardClient(&theGuards, "")
 	client.process, _ = os.FindProcess(guard)
 	close(client.ready)
 	c := newGuardConn(client, ours, newMark(0))
 	defer c.socket.Close()
-	return cmp.Or(err, func() error { _, err := c.readAnswer(ctx); return err }())
+	_, err = c.readAnswer(ctx)
+	return err
 }
 
 // A KeptTree is what a guard remembers of a released tree.
