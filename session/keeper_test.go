@@ -505,10 +505,17 @@ func TestLastWrite(t *testing.T) {
 		calls, _ := f.db.takeCounts()
 		require.Less(f, calls["End"], 10, "with pauses, and all together")
 	})
-	subtest(t, "says how many ends are not written when the store stays away", func(f *fixture) {
+	subtest(t, "says how many ends are not written when the store stays away, and why, also if it hangs", func(f *fixture) {
 		stop := f.stopped()
 		all := f.attachSome("s-", runs)
-		f.away(time.Hour)
+		hangs := time.Now().Add(2*watchdog.DefaultRecordTimeout - 2*time.Second)
+		f.db.onCall(func(ctx context.Context, _ string) error {
+			if time.Now().Before(hangs) {
+				return errDown
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
 		for _, wd := range all {
 			require.NoError(f, wd.Close())
 		}
