@@ -339,7 +339,7 @@ func withoutReads(all []history, during porcupine.Operation, outcome func(in, ou
 func TestLossyPromotion(t *testing.T) {
 	racing.LongOnly(t)
 	t.Parallel()
-	for range 10 {
+	for range racing.Rounds(1, 10) {
 		t.Run("loses an end", promoteLossy)
 	}
 }

@@ -52,23 +52,18 @@ func RuleOf[S any](t *testing.T, rules []contract.Rule[S], breaks string) (rule 
 	return rule
 }
 
-// near is how many rules before the one that a store breaks, and after it, the store is given unless the run is long:
-// those are about the same, and would be the first to look at more than they promise.
-const near = 4
-
-// EachBreaksOneRule gives each store to rules. It breaks one: the one that is about its flaw. And each rule has a name
-// of its own, and is broken by a store.
+// EachBreaksOneRule gives each store to the rule that it breaks, and to those near it, which are about the same and
+// would be the first to look at more than they promise: to all in a long run. It breaks one, the one that is about its
+// flaw. And each rule has a name of its own, and is broken by a store.
 func EachBreaksOneRule[S any](t *testing.T, rules []contract.Rule[S], all []Broken[S]) {
 	t.Helper()
 	var broken []string
+	near := racing.Rounds(4, len(rules))
 	for _, b := range all {
 		rule := RuleOf(t, rules, b.Breaks).Name
 		broken = append(broken, rule)
-		given := rules
-		if !racing.Long {
-			at := slices.IndexFunc(rules, func(r contract.Rule[S]) bool { return r.Name == rule })
-			given = rules[max(at-near, 0):min(at+near+1, len(rules))]
-		}
+		at := slices.IndexFunc(rules, func(r contract.Rule[S]) bool { return r.Name == rule })
+		given := rules[max(at-near, 0):min(at+near+1, len(rules))]
 		t.Run(b.Flaw, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
