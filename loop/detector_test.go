@@ -92,6 +92,21 @@ func TestPair(t *testing.T) {
 			require.Equal(t, 4, turns(d, "a").Rounds)
 		})
 	}
+	t.Run("a change that speaks of an error and ends with 0 is one", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		for _, file := range "1234" {
+			require.Empty(t, turns(d, "a").Rule)
+			d.Step(edit(string(file), "Error: a missing import was added\nexit code 0"))
+		}
+		require.Empty(t, turns(d, "a").Rule)
+	})
+	t.Run("what was got before something else does not count", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		turns(d, "a")
+		d.Step(look("a", "something else"))
+		require.Empty(t, turns(d, "a12a34a").Rule)
+		require.Equal(t, loop.Ask, turns(d, "56a").Advice)
+	})
 	t.Run("the fourth outside of the window does not count", func(t *testing.T) {
 		letters := "a" + "bcdefghijklmnopqrstuvwxyzABC" + "aDa" // 32 turns
 		d := newDetector(t, loop.Config{})
@@ -121,6 +136,13 @@ func TestFutile(t *testing.T) {
 			default:
 				require.Equal(t, loop.Go, v.Advice, n)
 			}
+		}
+	})
+	t.Run("so are those of a command that an agent has for it", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		for n := range 8 {
+			v := d.Step(loop.Step{Tool: "bash", Input: fmt.Appendf(nil, `{"command":"search_dir q%d"}`, n)})
+			require.Equal(t, n == 7, v.Advice == loop.Ask, n)
 		}
 	})
 	t.Run("a result in between is progress", func(t *testing.T) {
@@ -209,6 +231,7 @@ func TestGuess(t *testing.T) {
 		{"a key in a field", loop.Step{Tool: "ui", Input: []byte(`{"text":"Tab"}`)}, false},
 		{"y in a field", loop.Step{Tool: "terminal", Input: []byte(`{"input":"y\n"}`)}, false},
 		{"a sleep in a shell", loop.Step{Tool: "bash", Input: []byte(`{"command":"cd /x && sleep 5"}`)}, false},
+		{"the way home in a shell", loop.Step{Tool: "bash", Input: []byte(`{"command":"cd"}`)}, true},
 		{"a search in a shell", loop.Step{Tool: "bash", Gap: 20 * time.Second, Input: []byte(`{"command":"grep -r a ."}`)}, true},
 		{"a declared look that is slow", loop.Step{Tool: "x", Class: loop.Look, Gap: 59 * time.Second}, true},
 		{"a declared look after a long pause", loop.Step{Tool: "x", Class: loop.Look, Gap: time.Minute}, false},

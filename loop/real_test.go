@@ -119,6 +119,17 @@ func TestLookAtState(t *testing.T) {
 			require.Zero(t, asked, "between reads of other files")
 		})
 	}
+	t.Run("what was seen before anything new does not count", func(t *testing.T) {
+		d, status := newDetector(t, loop.Config{}), bash("git status", " M a.go")
+		turns(d, "123")
+		d.Step(status)
+		for _, other := range "412" {
+			require.Empty(t, turns(d, string(other)).Rule)
+			require.Empty(t, d.Step(status).Rule)
+		}
+		require.Empty(t, turns(d, "3").Rule)
+		require.Equal(t, loop.Ask, d.Step(status).Advice)
+	})
 	t.Run("what fails is no state", func(t *testing.T) {
 		_, ended := told(newDetector(t, loop.Config{}),
 			times(9, func(int) loop.Step { return bash("git status", "fatal: not a git repository") })...)

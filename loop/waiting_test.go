@@ -88,9 +88,12 @@ func TestWaiting(t *testing.T) {
 	t.Run("a call of no class needs five seconds, with its own", func(t *testing.T) {
 		for _, gap := range []time.Duration{3, 5, 7} {
 			x := loop.Step{Tool: "x", Gap: gap * time.Second}
-			turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), x)
-			require.Equal(t, loop.Poll, rule, "%v: turn %d", x.Gap, turn)
-			turn, _ = asked(t, newDetector(t, loop.Config{}), 30, x)
+			for _, tool := range []string{"x", "read_inbox"} {
+				waited := loop.Step{Tool: tool, Gap: x.Gap}
+				turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), waited)
+				require.Equal(t, loop.Poll, rule, "%s, %v: turn %d", tool, x.Gap, turn)
+			}
+			turn, _ := asked(t, newDetector(t, loop.Config{}), 30, x)
 			require.Equal(t, 3, turn, "%v without a wait", x.Gap)
 		}
 	})
