@@ -15,7 +15,6 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -84,6 +83,13 @@ func answering(status int, header http.Header, body io.ReadCloser) http.RoundTri
 			err = errors.New("another length")
 		}
 		return &http.Response{StatusCode: status, Header: header, Body: body, Request: req}, err
+	})
+}
+
+// always is a base that answers with the text each time.
+func always(text string) http.RoundTripper {
+	return based(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: texts(text)}, nil
 	})
 }
 
@@ -289,24 +295,22 @@ func TestMeterRefuses(t *testing.T) {
 
 // TestMeterStream protects a stream that is metered: it is handed out as it came, and settled once.
 func TestMeterStream(t *testing.T) {
-	t.Run("every chunk goes out at once, as it came", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			began, wd := time.Now(), spending(t, watchdog.Spend{InputTokens: 9999, OutputTokens: 9999})
-			chunks := []string{meteredStart[:30], meteredStart[30:], meteredDelta + meteredEnd[:9], meteredEnd[9:]}
-			meter := &watchdoghttp.Meter{Base: answering(200, nil, every(t, time.Second, chunks...))}
-			req := request(wd.Context(), t, http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
-			resp, err := (&watchdoghttp.Transport{Base: meter}).RoundTrip(req)
+	bubble(t, "every chunk goes out at once, as it came", func(t *testing.T) {
+		began, wd := time.Now(), spending(t, watchdog.Spend{InputTokens: 9999, OutputTokens: 9999})
+		chunks := []string{meteredStart[:30], meteredStart[30:], meteredDelta + meteredEnd[:9], meteredEnd[9:]}
+		meter := &watchdoghttp.Meter{Base: answering(200, nil, every(t, time.Second, chunks...))}
+		req := request(wd.Context(), t, http.MethodPost, "http://model.test/v1/messages", strings.NewReader(meteredCall))
+		resp, err := (&watchdoghttp.Transport{Base: meter}).RoundTrip(req)
+		require.NoError(t, err)
+		for i, chunk := range chunks {
+			buffer := make([]byte, 1024)
+			n, err := resp.Body.Read(buffer)
 			require.NoError(t, err)
-			for i, chunk := range chunks {
-				buffer := make([]byte, 1024)
-				n, err := resp.Body.Read(buffer)
-				require.NoError(t, err)
-				require.Equal(t, chunk, string(buffer[:n]))
-				require.Equal(t, time.Duration(i+1)*time.Second, time.Since(began))
-			}
-			resp.Body.Close()
-			require.Equal(t, []int64{25, 7}, used(t, wd))
-		})
+			require.Equal(t, chunk, string(buffer[:n]))
+			require.Equal(t, time.Duration(i+1)*time.Second, time.Since(began))
+		}
+		resp.Body.Close()
+		require.Equal(t, []int64{25, 7}, used(t, wd))
 	})
 	t.Run("it settles once, whoever reads and closes at the same time", func(t *testing.T) {
 		var log bytes.Buffer
@@ -328,14 +332,12 @@ func TestMeterStream(t *testing.T) {
 	})
 	t.Run("calls at once fit in the limit, whatever is sent", func(t *testing.T) {
 		wd := spending(t, watchdog.Spend{Tokens: 20_000})
-		base := based(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: texts(meteredAnswer)}, nil
-		})
+		meter := &watchdoghttp.Meter{Base: always(meteredAnswer)}
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() {
 				for range 20 {
-					if _, err := post(t, wd, &watchdoghttp.Meter{Base: base}, "http://model.test", meteredCall); err != nil {
+					if _, err := post(t, wd, meter, "http://model.test", meteredCall); err != nil {
 						return
 					}
 				}
@@ -358,10 +360,7 @@ func TestMeterSays(t *testing.T) {
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		defer slog.SetDefault(before)
 		wd := spending(t, watchdog.Spend{Requests: 99})
-		client := &watchdoghttp.Meter{
-			Base:           failing(errHostGone),
-			CountUnbounded: true, KeepMaximum: true,
-		}
+		client := &watchdoghttp.Meter{Base: failing(errHostGone), CountUnbounded: true, KeepMaximum: true}
 		for range 2 {
 			for _, body := range []string{unbounded, strings.Replace(unbounded, `"m"`, `"other"`, 1)} {
 				_, err := post(t, wd, client, "http://model.test", body)
@@ -384,10 +383,7 @@ func TestMeterSays(t *testing.T) {
 	t.Run("that an answer ended at a maximum that nobody asked for", func(t *testing.T) {
 		var log bytes.Buffer
 		client := &watchdoghttp.Meter{
-			Base: based(func(*http.Request) (*http.Response, error) {
-				answer := strings.Replace(meteredAnswer, "{", `{"stop_reason":"max_tokens",`, 1)
-				return &http.Response{StatusCode: 200, Body: texts(answer)}, nil
-			}),
+			Base:   always(strings.Replace(meteredAnswer, "{", `{"stop_reason":"max_tokens",`, 1)),
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		wd := spending(t, watchdog.Spend{Tokens: 1_000_000})
@@ -410,9 +406,7 @@ func TestMeterSays(t *testing.T) {
 		wd := spending(t, watchdog.Spend{Requests: 9999})
 		meter := &watchdoghttp.Meter{
 			CountUnbounded: true, KeepMaximum: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Base: based(func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Body: texts(meteredAnswer)}, nil
-			}),
+			Base: always(meteredAnswer),
 		}
 		for i := range 1200 {
 			_, err := post(t, wd, meter, "http://model.test", fmt.Sprintf(`{"model":"m%d","messages":[]}`, i/2))

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,9 +48,7 @@ func (s *modelServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("length %d of %d bytes", req.ContentLength, len(body))
 	}
 	time.Sleep(s.takes)
-	var asked struct {
-		Max int64 `json:"max_tokens"`
-	}
+	var asked maximum
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return nil, err
 	}
@@ -65,6 +65,10 @@ func (s *modelServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: req,
 	}, nil
+}
+
+type maximum struct {
+	Max int64 `json:"max_tokens"`
 }
 
 func callOf(most int64) string {
@@ -128,12 +132,10 @@ func TestMeterLowers(t *testing.T) {
 		assert.Empty(t, server.bodies)
 	})
 	t.Run("cost is paid for the tokens that are granted", func(t *testing.T) {
-		prices, err := watchdoghttp.ReadPrices([]byte(meteredPrices), "EUR")
-		require.NoError(t, err)
 		wd := spending(t, watchdog.Spend{Cost: watchdog.Money{Micros: 10_000, Currency: "EUR"}})
 		server := &modelServer{input: 1000, wants: 1 << 40}
-		client := &watchdoghttp.Meter{Base: server, Prices: prices}
-		_, err = post(t, wd, client, "http://model.test", callOf(32_000))
+		client := &watchdoghttp.Meter{Base: server, Prices: pricesOf(t)}
+		_, err := post(t, wd, client, "http://model.test", callOf(32_000))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, used(t, wd)[0], int64(10_000))
 		assert.Greater(t, used(t, wd)[0], int64(9500), "%v", server.bodies)
@@ -144,54 +146,46 @@ func TestMeterLowers(t *testing.T) {
 
 // TestMeterWaits protects that calls at once wait for one another in place of being refused, and that the wait ends.
 func TestMeterWaits(t *testing.T) {
-	t.Run("until there is room", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := spending(t, watchdog.Spend{Tokens: 60_000})
-			server := &modelServer{input: 100, wants: 400, takes: 10 * time.Second}
-			client := &watchdoghttp.Meter{Base: server}
-			var all sync.WaitGroup
-			for range 8 {
-				all.Go(func() {
-					_, err := post(t, wd, client, "http://model.test", callOf(32_000))
-					assert.NoError(t, err)
-				})
-			}
-			all.Wait()
-			assert.Equal(t, []int64{8 * 500}, used(t, wd))
-			for _, body := range server.bodies {
-				var asked struct {
-					Max int64 `json:"max_tokens"`
-				}
-				require.NoError(t, json.Unmarshal([]byte(body), &asked))
-				assert.GreaterOrEqual(t, asked.Max, int64(7000), "it is not made tiny while others are under way")
-			}
-		})
+	bubble(t, "until there is room", func(t *testing.T) {
+		wd := spending(t, watchdog.Spend{Tokens: 60_000})
+		server := &modelServer{input: 100, wants: 400, takes: 10 * time.Second}
+		client := &watchdoghttp.Meter{Base: server}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				_, err := post(t, wd, client, "http://model.test", callOf(32_000))
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, []int64{8 * 500}, used(t, wd))
+		for _, body := range server.bodies {
+			var asked maximum
+			require.NoError(t, json.Unmarshal([]byte(body), &asked))
+			assert.GreaterOrEqual(t, asked.Max, int64(7000), "it is not made tiny while others are under way")
+		}
 	})
-	t.Run("no longer than they may", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := spending(t, watchdog.Spend{Tokens: 3000})
-			server := &modelServer{takes: time.Hour}
-			meter := &watchdoghttp.Meter{Base: server, Wait: 5 * time.Second}
-			hold(wd, meter)
-			began := time.Now()
-			_, err := post(t, wd, meter, "http://model.test", callOf(1900))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.Equal(t, 5*time.Second, time.Since(began))
-			_, fired := wd.Fired()
-			assert.False(t, fired)
-			time.Sleep(2 * time.Hour)
-		})
+	bubble(t, "no longer than they may", func(t *testing.T) {
+		wd := spending(t, watchdog.Spend{Tokens: 3000})
+		server := &modelServer{takes: time.Hour}
+		meter := &watchdoghttp.Meter{Base: server, Wait: 5 * time.Second}
+		hold(wd, meter)
+		began := time.Now()
+		_, err := post(t, wd, meter, "http://model.test", callOf(1900))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		_, fired := wd.Fired()
+		assert.False(t, fired)
+		time.Sleep(2 * time.Hour)
 	})
-	t.Run("None has them not wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := spending(t, watchdog.Spend{Tokens: 3000})
-			meter := &watchdoghttp.Meter{Base: &modelServer{takes: time.Hour}, Wait: watchdog.None}
-			hold(wd, meter)
-			_, err := post(t, wd, meter, "http://model.test", callOf(1900))
-			var refused *watchdog.Refused
-			require.ErrorAs(t, err, &refused)
-			time.Sleep(2 * time.Hour)
-		})
+	bubble(t, "None has them not wait", func(t *testing.T) {
+		wd := spending(t, watchdog.Spend{Tokens: 3000})
+		meter := &watchdoghttp.Meter{Base: &modelServer{takes: time.Hour}, Wait: watchdog.None}
+		hold(wd, meter)
+		_, err := post(t, wd, meter, "http://model.test", callOf(1900))
+		var refused *watchdog.Refused
+		require.ErrorAs(t, err, &refused)
+		time.Sleep(2 * time.Hour)
 	})
 }
 
@@ -365,4 +359,91 @@ func TestMeterLast(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The streamed body: 1 GiB, in the chunks that a server flushes; and how much of it is read in one turn.
+const (
+	meteredLength = 1 << 30
+	chunkLength   = 4 << 10
+	turnLength    = 16 << 20
+)
+
+// BenchmarkMetered reads streams of events of 1 GiB from a server on the loopback interface, which flushes every 4 KiB,
+// as they are and metered, in turns of 16 MiB, because the machine's speed drifts by more than they differ: of one
+// delta a chunk, and of as many as a model's tokens make. It compares the sums of the turns, and their medians, which
+// other work on the machine disturbs less. Run it once: -benchtime=1x -count=6.
+func BenchmarkMetered(b *testing.B) {
+	const before, after = "data: {\"delta\":{\"text\":\"", "\"}}\n\n"
+	for name, chunk := range map[string]string{
+		"4KiB":   before + strings.Repeat("x", chunkLength-len(before+after)) + after,
+		"tokens": strings.Repeat(meteredDelta, chunkLength/len(meteredDelta)+1),
+	} {
+		b.Run("of="+name, func(b *testing.B) {
+			server := httptest.NewServer(streaming(chunk))
+			b.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+			base := server.Client().Transport
+			var took [2][]time.Duration
+			for b.Loop() {
+				bodies := []io.ReadCloser{
+					opened(b, base, server.URL), opened(b, &watchdoghttp.Meter{Base: base}, server.URL),
+				}
+				for turn := range len(bodies) * meteredLength / turnLength {
+					took[turn%2] = append(took[turn%2], drained(b, bodies[turn%2]))
+				}
+				for _, body := range bodies {
+					body.Close()
+				}
+			}
+			plain, metered := total(took[0]), total(took[1])
+			b.ReportMetric(float64(b.N)*meteredLength/1e6/plain.Seconds(), "MB/s-plain")
+			b.ReportMetric(plain.Seconds()/metered.Seconds(), "x-metered")
+			b.ReportMetric(median(took[0]).Seconds()/median(took[1]).Seconds(), "x-metered,median")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// streaming sends the chunk again and again.
+func streaming(chunk string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		for sent := 0; sent < meteredLength+len(chunk); sent += len(chunk) {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+func total(all []time.Duration) (sum time.Duration) {
+	for _, one := range all {
+		sum += one
+	}
+	return sum
+}
+
+func median(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }
+
+func opened(b *testing.B, transport http.RoundTripper, url string) io.ReadCloser {
+	b.Helper()
+	body := strings.NewReader(meteredCall)
+	wd := spending(b, watchdog.Spend{Requests: 99})
+	req := request(wd.Context(), b, http.MethodPost, url+"/v1/messages", body)
+	resp, err := transport.RoundTrip(req)
+	require.NoError(b, err)
+	return resp.Body
+}
+
+func drained(b *testing.B, body io.Reader) time.Duration {
+	b.Helper()
+	began, chunk := time.Now(), make([]byte, chunkLength)
+	for left := turnLength; left > 0; {
+		n, err := body.Read(chunk[:min(left, chunkLength)])
+		if err != nil {
+			b.Fatal(err)
+		}
+		left -= n
+	}
+	return time.Since(began)
 }

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -288,33 +287,27 @@ func TestUnsentStreams(t *testing.T) {
 		return used, seen.Load(), err
 	}
 	refuse := func(stream uint32) []byte { return reset(stream, refusedStream) }
-	t.Run("one that is refused again and again costs nothing", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			used, streams, err := call(t.Context(), t, 1000, refuse)
-			require.ErrorContains(t, err, "REFUSED_STREAM")
-			require.Zero(t, used)
-			require.Greater(t, streams, int64(1), "nothing was tried again")
-		})
+	bubble(t, "one that is refused again and again costs nothing", func(t *testing.T) {
+		used, streams, err := call(t.Context(), t, 1000, refuse)
+		require.ErrorContains(t, err, "REFUSED_STREAM")
+		require.Zero(t, used)
+		require.Greater(t, streams, int64(1), "nothing was tried again")
 	})
-	t.Run("nor does it if the caller gives up meanwhile", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-			defer cancel()
-			used, _, err := call(ctx, t, 1000, refuse)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Zero(t, used)
-		})
+	bubble(t, "nor does it if the caller gives up meanwhile", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		used, _, err := call(ctx, t, 1000, refuse)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, used)
 	})
 	for name, frames := range map[string]func(stream uint32) []byte{
 		"refuses": refuse, "goes away before": func(stream uint32) []byte { return goAway(stream-1, noError) },
 	} {
-		t.Run("one is charged once that a server answers in the end, and before that "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				used, streams, err := call(t.Context(), t, 3, frames)
-				require.NoError(t, err)
-				require.EqualValues(t, 32, used)
-				require.EqualValues(t, 4, streams)
-			})
+		bubble(t, "one is charged once that a server answers in the end, and before that "+name, func(t *testing.T) {
+			used, streams, err := call(t.Context(), t, 3, frames)
+			require.NoError(t, err)
+			require.EqualValues(t, 32, used)
+			require.EqualValues(t, 4, streams)
 		})
 	}
 	for _, text := range []string{

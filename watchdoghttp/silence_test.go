@@ -58,15 +58,13 @@ func TestExchangeOver(t *testing.T) {
 			require.ErrorIs(t, contextOf(t, over.body, over.err, over.end).Err(), context.Canceled)
 		})
 	}
-	t.Run("has closed its body once, however often its reader did", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			read, _ := io.Pipe()
-			body := &closed{Reader: read}
-			resp := through(t, time.Hour, body)
-			require.NoError(t, resp.Body.Close())
-			require.NoError(t, resp.Body.Close())
-			require.Equal(t, 1, body.times)
-		})
+	bubble(t, "has closed its body once, however often its reader did", func(t *testing.T) {
+		read, _ := io.Pipe()
+		body := &closed{Reader: read}
+		resp := through(t, time.Hour, body)
+		require.NoError(t, resp.Body.Close())
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 1, body.times)
 	})
 }
 
@@ -75,11 +73,10 @@ type broken struct{}
 
 func (*broken) Read([]byte) (int, error) { return 0, errDiskFull }
 
+// TestTimerLetsGo checks that the timer of a transport holds no body that was read.
 func TestTimerLetsGo(t *testing.T) {
-	t.Run("of a transport", func(t *testing.T) {
-		held := readAndForget(t)
-		require.Eventually(t, func() bool { runtime.GC(); return held.Value() == nil }, time.Minute, time.Millisecond)
-	})
+	held := readAndForget(t)
+	require.Eventually(t, func() bool { runtime.GC(); return held.Value() == nil }, time.Minute, time.Millisecond)
 }
 
 // readAndForget reads a body through a transport to its end.
@@ -176,18 +173,16 @@ func TestUploadLength(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a copy that cannot be had is the base's to report", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			lost := func(req *http.Request) {
-				req.ContentLength = -1
-				req.GetBody = func() (io.ReadCloser, error) { return nil, errDiskFull }
-			}
-			_, err := upload(t, lost, func(req *http.Request) error {
-				_, err := req.GetBody()
-				return err
-			})
-			require.Equal(t, errDiskFull, err)
+	bubble(t, "a copy that cannot be had is the base's to report", func(t *testing.T) {
+		lost := func(req *http.Request) {
+			req.ContentLength = -1
+			req.GetBody = func() (io.ReadCloser, error) { return nil, errDiskFull }
+		}
+		_, err := upload(t, lost, func(req *http.Request) error {
+			_, err := req.GetBody()
+			return err
 		})
+		require.Equal(t, errDiskFull, err)
 	})
 }
 
@@ -275,43 +270,42 @@ func every(t *testing.T, after time.Duration, chunks ...string) io.ReadCloser {
 	return read
 }
 
+// A writable is the body of an upgraded connection.
+type writable struct {
+	io.ReadCloser
+	io.Writer
+}
+
+func sse() *watchdoghttp.Transport {
+	return &watchdoghttp.Transport{Idle: silenceLimit, Alive: watchdoghttp.EventStream}
+}
+
 func TestAlive(t *testing.T) {
-	sse := func() *watchdoghttp.Transport {
-		return &watchdoghttp.Transport{Idle: silenceLimit, Alive: watchdoghttp.EventStream}
-	}
-	t.Run("pings end no wait, and are handed out at once and unchanged", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			resp := filtered(t.Context(), t, sse(), every(t, 25*time.Second, commentPing, eventPing, commentPing))
-			for i, ping := range []string{commentPing, eventPing} {
-				require.Equal(t, ping, hear(t, resp.Body))
-				require.Equal(t, time.Duration(i+1)*25*time.Second, time.Since(began))
-			}
-			_, err := resp.Body.Read(make([]byte, 64))
-			silence := silenceOf(t, err)
-			require.True(t, silence.Answered)
-			require.Equal(t, silenceLimit+1, silence.Elapsed)
-			require.Equal(t, silenceLimit+1, time.Since(began))
-		})
+	bubble(t, "pings end no wait, and are handed out at once and unchanged", func(t *testing.T) {
+		began := time.Now()
+		resp := filtered(t.Context(), t, sse(), every(t, 25*time.Second, commentPing, eventPing, commentPing))
+		for i, ping := range []string{commentPing, eventPing} {
+			require.Equal(t, ping, hear(t, resp.Body))
+			require.Equal(t, time.Duration(i+1)*25*time.Second, time.Since(began))
+		}
+		_, err := resp.Body.Read(make([]byte, 64))
+		silence := silenceOf(t, err)
+		require.True(t, silence.Answered)
+		require.Equal(t, silenceLimit+1, silence.Elapsed)
+		require.Equal(t, silenceLimit+1, time.Since(began))
 	})
-	t.Run("pings are no activity of the run, tokens are", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: silenceLimit}, Logger: quiet,
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			transport := &watchdoghttp.Transport{Idle: watchdog.NoLimit, Alive: watchdoghttp.EventStream}
-			resp := filtered(wd.Context(), t, transport, every(t, 40*time.Second, token, commentPing, eventPing))
-			for _, chunk := range []string{token, commentPing} {
-				require.Equal(t, chunk, hear(t, resp.Body))
-				require.Nil(t, wd.Stop())
-			}
-			time.Sleep(19 * time.Second)
+	bubble(t, "pings are no activity of the run, tokens are", func(t *testing.T) {
+		wd := idling(t, silenceLimit)
+		transport := &watchdoghttp.Transport{Idle: watchdog.NoLimit, Alive: watchdoghttp.EventStream}
+		resp := filtered(wd.Context(), t, transport, every(t, 40*time.Second, token, commentPing, eventPing))
+		for _, chunk := range []string{token, commentPing} {
+			require.Equal(t, chunk, hear(t, resp.Body))
 			require.Nil(t, wd.Stop())
-			time.Sleep(2 * time.Second)
-			require.Equal(t, watchdog.IdleExceeded, wd.Stop().Code, "a minute after the token")
-		})
+		}
+		time.Sleep(19 * time.Second)
+		require.Nil(t, wd.Stop())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, watchdog.IdleExceeded, wd.Stop().Code, "a minute after the token")
 	})
 	t.Run("without a filter, or where it returns none, every chunk is a sign of life", func(t *testing.T) {
 		none := func(*http.Response) func([]byte) bool { return nil }
@@ -324,40 +318,31 @@ func TestAlive(t *testing.T) {
 			})
 		}
 	})
-	t.Run("what is written to an upgraded connection between reads starts the wait again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			body := struct {
-				io.ReadCloser
-				io.Writer
-			}{every(t, 25*time.Second, commentPing), io.Discard}
-			resp := filtered(t.Context(), t, sse(), body)
-			require.Equal(t, commentPing, hear(t, resp.Body))
-			resp.Body.(io.Writer).Write([]byte("hello"))
-			began := time.Now()
-			_, err := resp.Body.Read(make([]byte, 64))
-			silenceOf(t, err)
-			require.Equal(t, silenceLimit+1, time.Since(began))
-		})
+	bubble(t, "what is written to an upgraded connection between reads starts the wait again", func(t *testing.T) {
+		resp := filtered(t.Context(), t, sse(), writable{every(t, 25*time.Second, commentPing), io.Discard})
+		require.Equal(t, commentPing, hear(t, resp.Body))
+		resp.Body.(io.Writer).Write([]byte("hello"))
+		began := time.Now()
+		_, err := resp.Body.Read(make([]byte, 64))
+		silenceOf(t, err)
+		require.Equal(t, silenceLimit+1, time.Since(began))
 	})
-	t.Run("a slow filter is no silence", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			transport := &watchdoghttp.Transport{Idle: silenceLimit, Alive: func(*http.Response) func([]byte) bool {
-				return func([]byte) bool { time.Sleep(silenceLimit); return true }
-			}}
-			resp := filtered(t.Context(), t, transport, every(t, 25*time.Second, token, token))
-			for range 2 {
-				require.Equal(t, token, hear(t, resp.Body))
-			}
-		})
+	bubble(t, "a slow filter is no silence", func(t *testing.T) {
+		transport := &watchdoghttp.Transport{Idle: silenceLimit, Alive: func(*http.Response) func([]byte) bool {
+			return func([]byte) bool { time.Sleep(silenceLimit); return true }
+		}}
+		resp := filtered(t.Context(), t, transport, every(t, 25*time.Second, token, token))
+		for range 2 {
+			require.Equal(t, token, hear(t, resp.Body))
+		}
 	})
 }
 
+// TestAliveModel: the wait since the last sign of life is the sum of the reads.
 func TestAliveModel(t *testing.T) {
-	t.Run("the wait since the last sign of life is the sum of the reads", func(t *testing.T) {
-		for seed := range uint64(500) {
-			synctest.Test(t, func(t *testing.T) { waitAndCompare(t, rand.New(rand.NewPCG(seed, 13))) })
-		}
-	})
+	for seed := range uint64(500) {
+		synctest.Test(t, func(t *testing.T) { waitAndCompare(t, rand.New(rand.NewPCG(seed, 13))) })
+	}
 }
 
 // waitAndCompare reads chunks that come at random moments, with time of its own between two reads, and expects the
@@ -366,8 +351,7 @@ func waitAndCompare(t *testing.T, rng *rand.Rand) {
 	read, write := io.Pipe()
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	transport := &watchdoghttp.Transport{Idle: silenceLimit, Alive: watchdoghttp.EventStream}
-	resp := filtered(t.Context(), t, transport, read)
+	resp := filtered(t.Context(), t, sse(), read)
 	for waited := time.Duration(0); ; {
 		time.Sleep(time.Duration(rng.Int64N(int64(2 * silenceLimit)))) // the reader's
 		wait, chunk := []time.Duration{0, time.Second, 20 * time.Second, silenceLimit - 1, silenceLimit}[rng.IntN(5)], token
@@ -401,10 +385,7 @@ func endPings(t *testing.T, rng *rand.Rand) {
 	about := func() time.Duration { return silenceLimit + time.Duration(rng.IntN(3)) }
 	pings := every(t, about()/2, commentPing, commentPing)
 	writeAt, closeAt := about(), about()+time.Duration(rng.IntN(2))*time.Hour
-	resp := filtered(t.Context(), t, &watchdoghttp.Transport{Idle: silenceLimit, Alive: watchdoghttp.EventStream}, struct {
-		io.ReadCloser
-		io.Writer
-	}{pings, io.Discard})
+	resp := filtered(t.Context(), t, sse(), writable{pings, io.Discard})
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() { time.Sleep(writeAt); resp.Body.(io.Writer).Write([]byte("hello")) })

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
@@ -194,11 +193,7 @@ func TestUpgrade(t *testing.T) {
 	})
 	t.Run("is not silent while it is written to, which is activity of the run", func(t *testing.T) {
 		over(t, func(o *online) {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Minute}, Logger: quiet,
-			})
-			require.NoError(o, err)
-			defer wd.Close()
+			wd := idling(o.T, time.Minute)
 			conn := upgrade(o, wd.Context())
 			go func() {
 				for range 10 {
@@ -226,26 +221,22 @@ func through(t *testing.T, silence time.Duration, body io.ReadCloser) page {
 }
 
 func TestBaseIgnoresContext(t *testing.T) {
-	t.Run("is ended by closing its body", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			read, _ := io.Pipe()
-			resp := through(t, silenceLimit, read)
-			_, err := resp.Body.Read(make([]byte, 1))
-			silenceOf(t, err)
-			require.NoError(t, resp.Body.Close())
-		})
+	bubble(t, "is ended by closing its body", func(t *testing.T) {
+		read, _ := io.Pipe()
+		resp := through(t, silenceLimit, read)
+		_, err := resp.Body.Read(make([]byte, 1))
+		silenceOf(t, err)
+		require.NoError(t, resp.Body.Close())
 	})
-	t.Run("and answers after all has its body closed", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			body := &closed{Reader: strings.NewReader("hello")}
-			base := based(func(*http.Request) (*http.Response, error) {
-				time.Sleep(2 * silenceLimit)
-				return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
-			})
-			_, err := trip(t, &watchdoghttp.Transport{Base: base, Idle: silenceLimit})
-			silenceOf(t, err)
-			require.Equal(t, 1, body.times)
+	bubble(t, "and answers after all has its body closed", func(t *testing.T) {
+		body := &closed{Reader: strings.NewReader("hello")}
+		base := based(func(*http.Request) (*http.Response, error) {
+			time.Sleep(2 * silenceLimit)
+			return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
 		})
+		_, err := trip(t, &watchdoghttp.Transport{Base: base, Idle: silenceLimit})
+		silenceOf(t, err)
+		require.Equal(t, 1, body.times)
 	})
 	t.Run("and has no body to answer with is left as it is", func(t *testing.T) {
 		require.Nil(t, through(t, silenceLimit, nil).Body)

@@ -109,6 +109,23 @@ func trip(t *testing.T, transport *watchdoghttp.Transport) (page, error) {
 	return fetch(t, transport.RoundTrip, req)
 }
 
+// idling guards a run that is stopped when it was idle for the limit.
+func idling(t *testing.T, limit time.Duration) *watchdog.Watchdog {
+	t.Helper()
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: limit}, Logger: quiet,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// bubble runs a test on fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // overBoth runs the test in a bubble over HTTP/1.1 and over HTTP/2. The bubble fails if a goroutine is left.
 func overBoth(t *testing.T, handler http.HandlerFunc, test func(o *online)) {
 	t.Helper()
@@ -276,15 +293,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestActivity(t *testing.T) {
-	// inRun gives the request a run that is stopped when it was idle for 10 seconds.
-	inRun := func(o *online, test func(wd *watchdog.Watchdog)) {
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: 10 * time.Second}, Logger: quiet,
-		})
-		require.NoError(o, err)
-		defer wd.Close()
-		test(wd)
-	}
+	const limit = 10 * time.Second
 	t.Run("chunk by chunk, as server-sent events trickle in", func(t *testing.T) {
 		overBoth(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -294,17 +303,16 @@ func TestActivity(t *testing.T) {
 			}
 			<-r.Context().Done()
 		}, func(o *online) {
-			inRun(o, func(wd *watchdog.Watchdog) {
-				resp := o.opened(wd.Context(), "/")
-				for range 10 {
-					require.Equal(o, "data: token\n\n", hear(o.T, resp.Body))
-				}
-				require.Nil(o, wd.Stop())
-				_, err := resp.Body.Read(make([]byte, 64))
-				require.Error(o, err)
-				require.Equal(o, watchdog.IdleExceeded, wd.Stop().Code)
-				require.InDelta(o, 90*time.Second, wd.Elapsed(), float64(time.Second))
-			})
+			wd := idling(o.T, limit)
+			resp := o.opened(wd.Context(), "/")
+			for range 10 {
+				require.Equal(o, "data: token\n\n", hear(o.T, resp.Body))
+			}
+			require.Nil(o, wd.Stop())
+			_, err := resp.Body.Read(make([]byte, 64))
+			require.Error(o, err)
+			require.Equal(o, watchdog.IdleExceeded, wd.Stop().Code)
+			require.InDelta(o, 90*time.Second, wd.Elapsed(), float64(time.Second))
 		})
 	})
 	t.Run("from its header on", func(t *testing.T) {
@@ -312,22 +320,20 @@ func TestActivity(t *testing.T) {
 			time.Sleep(8 * time.Second)
 			w.WriteHeader(http.StatusNoContent)
 		}, func(o *online) {
-			inRun(o, func(wd *watchdog.Watchdog) {
-				o.opened(wd.Context(), "/")
-				time.Sleep(8 * time.Second)
-				require.Nil(o, wd.Stop())
-			})
+			wd := idling(o.T, limit)
+			o.opened(wd.Context(), "/")
+			time.Sleep(8 * time.Second)
+			require.Nil(o, wd.Stop())
 		})
 	})
 	t.Run("as is the request, while it is sent", func(t *testing.T) {
 		overBoth(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }, func(o *online) {
-			inRun(o, func(wd *watchdog.Watchdog) {
-				req := request(wd.Context(), o, http.MethodPost, "http://example.org/", trickle(20, 8*time.Second))
-				resp, err := o.client.Do(req)
-				require.NoError(o, err, "sending took longer than the silence may be")
-				resp.Body.Close()
-				require.Nil(o, wd.Stop())
-			})
+			wd := idling(o.T, limit)
+			req := request(wd.Context(), o, http.MethodPost, "http://example.org/", trickle(20, 8*time.Second))
+			resp, err := o.client.Do(req)
+			require.NoError(o, err, "sending took longer than the silence may be")
+			resp.Body.Close()
+			require.Nil(o, wd.Stop())
 		})
 	})
 	t.Run("also where silence has no limit", func(t *testing.T) {
@@ -338,11 +344,10 @@ func TestActivity(t *testing.T) {
 			}
 		}, func(o *online) {
 			o.transport.Idle = watchdog.NoLimit
-			inRun(o, func(wd *watchdog.Watchdog) {
-				_, err := io.ReadAll(o.opened(wd.Context(), "/").Body)
-				require.NoError(o, err)
-				require.Nil(o, wd.Stop())
-			})
+			wd := idling(o.T, limit)
+			_, err := io.ReadAll(o.opened(wd.Context(), "/").Body)
+			require.NoError(o, err)
+			require.Nil(o, wd.Stop())
 		})
 	})
 }
@@ -390,12 +395,11 @@ type based func(*http.Request) (*http.Response, error)
 
 func (b based) RoundTrip(req *http.Request) (*http.Response, error) { return b(req) }
 
+// TestAnsweredRace: a header that comes as the limit is exceeded counts, or does not, but nobody disagrees.
 func TestAnsweredRace(t *testing.T) {
-	t.Run("a header that comes as the limit is exceeded counts, or does not, but nobody disagrees", func(t *testing.T) {
-		for range 2000 {
-			synctest.Test(t, answerAtLimit)
-		}
-	})
+	for range 2000 {
+		synctest.Test(t, answerAtLimit)
+	}
 }
 
 // answerAtLimit lets the header come at the moment at which the timer decides, and the body be silent.

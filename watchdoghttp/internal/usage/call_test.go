@@ -81,6 +81,14 @@ func readOf(api usage.API, body string) *usage.Call {
 	return usage.ReadCall(usage.RouteOf(http.MethodPost, paths[api]), req, []byte(body))
 }
 
+// boundOf returns the bound of a call, which must have one.
+func boundOf(tb testing.TB, call *usage.Call, most usage.Maximum, past *usage.History) usage.Bound {
+	tb.Helper()
+	bound, err := call.Bound(most, past)
+	require.NoError(tb, err)
+	return bound
+}
+
 func TestInlineText(t *testing.T) {
 	for _, of := range []struct {
 		name   string
@@ -131,12 +139,10 @@ func TestInlineText(t *testing.T) {
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			call := readCall(t, of.api, of.body)
-			bound, err := call.Bound(usage.Maximum{}, nil)
-			require.NoError(t, err)
+			bound := boundOf(t, call, usage.Maximum{}, nil)
 			input := int64(len(of.body)) + 1024 + 16*of.parts
 			require.Equal(t, usage.Bound{Input: input, Output: of.output}, bound)
-			bound, err = call.Bound(usage.Maximum{Input: 3, Output: 2}, nil)
-			require.NoError(t, err)
+			bound = boundOf(t, call, usage.Maximum{Input: 3, Output: 2}, nil)
 			require.Equal(t, int64(3), bound.Input, "the model takes no more")
 		})
 	}
@@ -210,8 +216,7 @@ func TestReferences(t *testing.T) {
 			}
 			require.Equal(t, &of.want, why)
 			require.Contains(t, why.Error(), why.Reason.String())
-			bound, err := call.Bound(declared, nil)
-			require.NoError(t, err)
+			bound := boundOf(t, call, declared, nil)
 			require.Equal(t, declared.Input, bound.Input)
 			if of.want.Reason == usage.Unknown || of.want.Reason == usage.Malformed {
 				require.Equal(t, declared.Output, bound.Output, "what is not known can be about the output")
@@ -233,25 +238,21 @@ func TestOutput(t *testing.T) {
 			var why *usage.Unbounded
 			require.ErrorAs(t, err, &why)
 			require.Equal(t, usage.NoMaximum, why.Reason)
-			bound, err := call.Bound(declared, nil)
-			require.NoError(t, err)
+			bound := boundOf(t, call, declared, nil)
 			require.Equal(t, declared.Output, bound.Output)
 		}
-		bound, err := readCall(t, usage.Chat, `{"messages":[],"n":4}`).Bound(declared, nil)
-		require.NoError(t, err)
+		bound := boundOf(t, readCall(t, usage.Chat, `{"messages":[],"n":4}`), declared, nil)
 		require.Equal(t, 4*declared.Output, bound.Output)
 	})
 	t.Run("a call to compact has the longest answer of its model, or the declared one", func(t *testing.T) {
 		for most, want := range map[usage.Maximum]int64{{}: 128_000, {Output: 7}: 7} {
-			bound, err := readAt(t, "/v1/responses/compact", `{"model":"gpt-5","input":"x"}`).Bound(most, nil)
-			require.NoError(t, err)
+			bound := boundOf(t, readAt(t, "/v1/responses/compact", `{"model":"gpt-5","input":"x"}`), most, nil)
 			require.Equal(t, want, bound.Output)
 		}
 	})
 	t.Run("each call that the API can make besides has as much", func(t *testing.T) {
 		body := `{"model":"m","max_tokens":10,"messages":[],"fallbacks":[{},{}]}`
-		bound, err := readCall(t, usage.Anthropic, body).Bound(usage.Maximum{}, nil)
-		require.NoError(t, err)
+		bound := boundOf(t, readCall(t, usage.Anthropic, body), usage.Maximum{}, nil)
 		require.Equal(t, usage.Bound{Input: 3 * int64(len(body)+1024), Output: 3 * 10}, bound)
 	})
 	t.Run("a maximum that is no count is none", func(t *testing.T) {
@@ -263,8 +264,8 @@ func TestOutput(t *testing.T) {
 		}
 	})
 	t.Run("a product that is too much for a number is the largest", func(t *testing.T) {
-		bound, err := readCall(t, usage.Chat, `{"messages":[],"max_tokens":9000000000000000000,"n":9}`).Bound(usage.Maximum{}, nil)
-		require.NoError(t, err)
+		call := readCall(t, usage.Chat, `{"messages":[],"max_tokens":9000000000000000000,"n":9}`)
+		bound := boundOf(t, call, usage.Maximum{}, nil)
 		require.Equal(t, int64(9223372036854775807), bound.Output)
 	})
 }
@@ -275,17 +276,14 @@ func TestToolRequests(t *testing.T) {
 		`{"messages":[],"max_tokens":1,"tools":[{"type":"web_search_20250305","max_uses":3},{"type":"web_fetch_20250910"}]}`:              7,
 		`{"messages":[],"max_tokens":1}`: 0,
 	} {
-		bound, err := readCall(t, usage.Anthropic, body).Bound(declared, nil)
-		require.NoError(t, err)
+		bound := boundOf(t, readCall(t, usage.Anthropic, body), declared, nil)
 		require.Equal(t, want, bound.ToolRequests)
 	}
 	call := readCall(t, usage.Responses, `{"model":"m","input":"x","tools":[{"type":"web_search"}],"max_tool_calls":2}`)
-	bound, err := call.Bound(declared, nil)
-	require.NoError(t, err)
+	bound := boundOf(t, call, declared, nil)
 	require.Equal(t, int64(2), bound.ToolRequests)
 	call = readCall(t, usage.Chat, `{"messages":[],"web_search_options":{}}`)
-	bound, err = call.Bound(usage.Maximum{Input: 1, Output: 1}, nil)
-	require.NoError(t, err)
+	bound = boundOf(t, call, usage.Maximum{Input: 1, Output: 1}, nil)
 	require.Equal(t, int64(-1), bound.ToolRequests)
 }
 
@@ -300,8 +298,7 @@ func TestCall(t *testing.T) {
 	})
 	t.Run("text is bounded by its bytes alone, also if it is more than its model reads", func(t *testing.T) {
 		body := `{"model":"gpt-4","max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("x", 9000) + `"}]}`
-		bound, err := readCall(t, usage.Chat, body).Bound(usage.Maximum{}, nil)
-		require.NoError(t, err)
+		bound := boundOf(t, readCall(t, usage.Chat, body), usage.Maximum{}, nil)
 		require.Greater(t, bound.Input, int64(len(body)))
 	})
 	t.Run("what is no JSON is bounded by a declared maximum only", func(t *testing.T) {
@@ -311,8 +308,7 @@ func TestCall(t *testing.T) {
 			var why *usage.Unbounded
 			require.ErrorAs(t, err, &why)
 			require.Equal(t, usage.Malformed, why.Reason)
-			_, err = call.Bound(declared, nil)
-			require.NoError(t, err)
+			boundOf(t, call, declared, nil)
 		}
 	})
 	t.Run("what the API may cut takes in nothing that is known", func(t *testing.T) {
@@ -358,14 +354,12 @@ func FuzzCall(f *testing.F) {
 			require.Greater(t, bound.Input, int64(len(body)))
 			require.GreaterOrEqual(t, bound.Output, int64(0))
 		}
-		bound, err := call.Bound(declared, nil)
-		require.NoError(t, err)
+		bound := boundOf(t, call, declared, nil)
 		require.LessOrEqual(t, bound.Input, declared.Input)
 		past := new(usage.History)
 		past.Learn(call, usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7, Output: 5}})
 		again := readOf(from, body)
-		next, err := again.Bound(declared, past)
-		require.NoError(t, err)
+		next := boundOf(t, again, declared, past)
 		require.LessOrEqual(t, next.Input, bound.Input, "a history never raises a bound")
 		require.GreaterOrEqual(t, next.Input, min(bound.Input, 7))
 		if change, ok := call.WithUsage(); ok {

@@ -26,9 +26,7 @@ func took(input, output int64) usage.Result {
 // inputOf is the bound of a call's input.
 func inputOf(tb testing.TB, call *usage.Call, past *usage.History) int64 {
 	tb.Helper()
-	bound, err := call.Bound(usage.Maximum{}, past)
-	require.NoError(tb, err)
-	return bound.Input
+	return boundOf(tb, call, usage.Maximum{}, past).Input
 }
 
 const (
@@ -194,8 +192,7 @@ func TestHistory(t *testing.T) {
 	t.Run("what was compacted is what that was billed", func(t *testing.T) {
 		past := new(usage.History)
 		compact := readAt(t, "/v1/responses/compact", `{"model":"gpt-6-sol","input":"a long conversation"}`)
-		_, err := compact.Bound(usage.Maximum{}, past)
-		require.NoError(t, err)
+		boundOf(t, compact, usage.Maximum{}, past)
 		past.Learn(compact, took(9000, 800))
 		next := readCall(t, usage.Responses, `{"model":"gpt-6-sol","max_output_tokens":9,"input":[{"type":"compaction","encrypted_content":"x"}]}`)
 		require.Less(t, inputOf(t, next, past), int64(800+1500))
@@ -387,8 +384,7 @@ func TestBoundNear(t *testing.T) {
 				}
 				call := readCall(t, client.api, string(body))
 				require.Empty(t, call.Unknown())
-				bound, err := call.Bound(usage.Maximum{}, past)
-				require.NoError(t, err)
+				bound := boundOf(t, call, usage.Maximum{}, past)
 				require.GreaterOrEqual(t, bound.Input, used)
 				if ratio := float64(bound.Input) / float64(used); n == 0 {
 					first = ratio
@@ -629,8 +625,7 @@ func TestHistoryModel(t *testing.T) {
 				}
 			}
 			call := readCall(t, usage.Anthropic, a.anthropicBody(random))
-			bound, err := call.Bound(usage.Maximum{}, history)
-			require.NoError(t, err)
+			bound := boundOf(t, call, usage.Maximum{}, history)
 			took := model.input(a)
 			require.LessOrEqual(t, took, bound.Input, "seed %d", seed)
 			if bound.Input < 2*took {
@@ -655,8 +650,7 @@ func TestHistoryModel(t *testing.T) {
 			if again {
 				result.Usage.Output = random.Int64N(3000)
 				second := readCall(t, usage.Anthropic, a.anthropicBody(random))
-				_, err := second.Bound(usage.Maximum{}, history)
-				require.NoError(t, err)
+				boundOf(t, second, usage.Maximum{}, history)
 				history.Learn(second, result)
 			}
 			a.answer(random, output)

@@ -1,7 +1,6 @@
 package usage_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -298,7 +297,7 @@ func BenchmarkFeedWhole(b *testing.B) {
 		"braces": strings.Repeat(`data: {"a":{"b":{}}}`+"\n\n", 1<<18), "unended": "data: " + strings.Repeat("{", 1<<22),
 	} {
 		b.Run("of="+name, func(b *testing.B) {
-			body := bytes.Repeat([]byte(part), 1)
+			body := []byte(part)
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
 				read(usage.Anthropic, "", body)
@@ -307,21 +306,18 @@ func BenchmarkFeedWhole(b *testing.B) {
 	}
 }
 
+// placesOfMessages are those of the two APIs that take messages.
+var placesOfMessages = map[string]string{
+	"body":    `{"model":"m","max_tokens":9,"messages":[],%s}`,
+	"message": `{"model":"m","max_tokens":9,"messages":[{"role":%q,%s}]}`,
+	"block":   `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":%q,%s}]}]}`,
+	"tool":    `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":%q,%s}]}`,
+}
+
 // places are where the fields of the golden lists stand in a request: after "%s" for the type, if there is one, comes
 // the field.
 var places = map[usage.API]map[string]string{
-	usage.Anthropic: {
-		"body":    `{"model":"m","max_tokens":9,"messages":[],%s}`,
-		"message": `{"model":"m","max_tokens":9,"messages":[{"role":%q,%s}]}`,
-		"block":   `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":%q,%s}]}]}`,
-		"tool":    `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":%q,%s}]}`,
-	},
-	usage.Chat: {
-		"body":    `{"model":"m","max_tokens":9,"messages":[],%s}`,
-		"message": `{"model":"m","max_tokens":9,"messages":[{"role":%q,%s}]}`,
-		"block":   `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":%q,%s}]}]}`,
-		"tool":    `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":%q,%s}]}`,
-	},
+	usage.Anthropic: placesOfMessages, usage.Chat: placesOfMessages,
 	usage.Responses: {
 		"body":    `{"model":"m","max_output_tokens":9,"input":"x",%s}`,
 		"compact": `{"model":"m","input":"x",%s}`,
