@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,4 +231,184 @@ func parse(t *testing.T, text string, v variables) *config.Config {
 	c, err := config.Parse(file, []byte(text), environment(v))
 	require.NoError(t, err, text)
 	return c
+}
+
+const (
+	wallClockVariable  = "WATCHDOG_SESSION_WALL_CLOCK_SECONDS"
+	idleVariable       = "WATCHDOG_IDLE_TIMEOUT_SECONDS"
+	noProgressVariable = "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS"
+	costVariable       = "WATCHDOG_SPEND_COST"
+	toolsVariable      = "WATCHDOG_SPEND_TOOLS"
+	noOutputVariable   = "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT"
+	intervalVariable   = "WATCHDOG_INTERVAL_MS"
+	warnVariable       = "WATCHDOG_WARN_AT"
+)
+
+var rejectedVariables = []row{
+	{"a space before the number", "", wallClockVariable + "= 5"},
+	{"a line end after the number", "", wallClockVariable + "=5\n"},
+	{"a Go duration", "", wallClockVariable + "=5s"},
+	{"a boolean", "", wallClockVariable + "=true"},
+	{"a plus", "", wallClockVariable + "=+5"},
+	{"a negative number", "", wallClockVariable + "=-5"},
+	{"an exponent", "", wallClockVariable + "=1e3"},
+	{"a hexadecimal number", "", wallClockVariable + "=0x10"},
+	{"a leading zero", "", wallClockVariable + "=010"},
+	{"an underscore", "", wallClockVariable + "=1_000"},
+	{"a thousands separator", "", wallClockVariable + "=1,000"},
+	{"a quoted number", "", wallClockVariable + "=" + `"5"`},
+	{"null", "", wallClockVariable + "=null"},
+	{"infinity", "", wallClockVariable + "=inf"},
+	{"longer than a duration", "", wallClockVariable + "=9223372037"},
+	{"not UTF-8", "", wallClockVariable + "=5\xff"},
+	{"too long to repeat", "", wallClockVariable + "=" + strings.Repeat("x", 100)},
+	{"a list as in a file", "", warnVariable + "=[0.5]"},
+	{"a space in a list", "", warnVariable + "=0.5, 0.8"},
+	{"a comma too many", "", warnVariable + "=0.5,"},
+	{"a fraction of 80", "", warnVariable + "=0.5,80"},
+	{"zero among fractions", "", warnVariable + "=0,0.5"},
+	{"a flag of a number", "", "WATCHDOG_FROM_FIRST_SIGN=1"},
+	{"zero for a ladder", "", "WATCHDOG_LADDERS_HOLD=0"},
+	{"a ladder as in a file", "", "WATCHDOG_LADDERS_HOLD=[retry]"},
+	{"a space in a ladder", "", "WATCHDOG_LADDERS_HOLD=wait, retry"},
+	{"a ladder that goes on after a cancel", "", "WATCHDOG_LADDERS_HOLD=cancel,retry"},
+	{"more than 100 rungs", "", "WATCHDOG_LADDERS_HOLD=" + strings.Repeat("wait,", 100) + "wait"},
+	{"money without a currency", "", costVariable + "=5"},
+	{"negative money", "", costVariable + "=-5 EUR"},
+	{"two spaces in money", "", costVariable + "=5  EUR"},
+	{"a tool without a number", "", toolsVariable + "=bash=5,search"},
+	{"a tool with a negative number", "", toolsVariable + "=bash=-5"},
+	{"tools as in a file", "", toolsVariable + "={bash: 5}"},
+	{"a tool without a name", "", toolsVariable + "==5"},
+	{"a comma too many after tools", "", toolsVariable + "=bash=5,"},
+	{"a negative count", "", "WATCHDOG_SPEND_TURNS=-1"},
+	{"a mode that is none", "", "WATCHDOG_LOOP_MODE=true"},
+	{"a class that is none", "", "WATCHDOG_LOOP_CLASSES=deploy=write"},
+	{"a tool without a class", "", "WATCHDOG_LOOP_CLASSES=deploy"},
+	{"waits that are counted", "", "WATCHDOG_LOOP_WAITS=20"},
+	{"a space in a list of fields", "", "WATCHDOG_LOOP_VOLATILE=a, b"},
+	{"zero among fields twice", "", "WATCHDOG_LOOP_VOLATILE=0,0"},
+	{"a comma too many after fields", "", "WATCHDOG_LOOP_VOLATILE=a,"},
+	{"a mistyped class", "", "WATCHDOG_EVENTS_UNKNOWN=Activity"},
+	{"a tick longer than the longest", "", "WATCHDOG_MAX_TICK_DURATION_MINUTES=61"},
+	{"a grace of zero", "", "WATCHDOG_TICK_GRACE_SECONDS=0.0"},
+}
+
+var rejectedStallVariables = []row{
+	{"a length without a unit", "", noOutputVariable + "=300"},
+	{"a length in quotes", "", noOutputVariable + "=" + `"5m"`},
+	{"a length with a space", "", noOutputVariable + "=5m "},
+	{"a negative length", "", noOutputVariable + "=-5m"},
+	{"a length that is off", "", noOutputVariable + "=off"},
+	{"an interval of zero", "", "WATCHDOG_STALL_PROBE_INTERVAL=0"},
+	{"an end elsewhere without a timeout", "", "WATCHDOG_STALL_ALSO_END_TIMEOUT=0"},
+	{"a threshold of one probe", "", "WATCHDOG_STALL_STALL_THRESHOLD=1"},
+	{"a threshold with a sign", "", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD=+3"},
+	{"an unknown output", "", "WATCHDOG_STALL_ACTIVITY_SOURCE=all"},
+	{"an action in capitals", "", "WATCHDOG_STALL_ON_STALL=FAIL"},
+	{"a flag of a number", "", "WATCHDOG_STALL_KEEP_BACKGROUND=1"},
+	{"a prefix that ends with a slash", "", "WATCHDOG_STALL_FINGERPRINT_PREFIX=ci/"},
+}
+
+var rejectedSweepVariables = []row{
+	{"an interval with a unit", "", intervalVariable + "=5m"},
+	{"an interval in milliseconds with a unit", "", intervalVariable + "=300000ms"},
+	{"an interval of zero", "", intervalVariable + "=0"},
+	{"a negative interval", "", intervalVariable + "=-1"},
+	{"an interval with a plus", "", intervalVariable + "=+300000"},
+	{"an interval with a space", "", intervalVariable + "=300000 "},
+	{"an interval in quotes", "", intervalVariable + "=" + `"300000"`},
+	{"a fraction of a millisecond", "", intervalVariable + "=0.5"},
+	{"a whole number with decimals", "", intervalVariable + "=300000.0"},
+	{"an exponent", "", intervalVariable + "=3e5"},
+	{"a number that is octal to some", "", intervalVariable + "=0300000"},
+	{"a number that is too long", "", intervalVariable + "=9223372036855"},
+	{"a number that is far too long", "", intervalVariable + "=" + strings.Repeat("9", 100)},
+	{"a threshold that is off", "", "WATCHDOG_STALLED_THRESHOLD_MS=off"},
+	{"a negative minimum age", "", "WATCHDOG_MIN_AGE_MS=-1"},
+	{"a negative delay", "", "WATCHDOG_STARTUP_DELAY_MS=-30000"},
+	{"no cancel at all", "", "WATCHDOG_MAX_CANCELLATIONS=0"},
+	{"half a cancel", "", "WATCHDOG_MAX_CANCELLATIONS=1.5"},
+	{"a rate of cancels in words", "", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE=unlimited"},
+	{"half a cancel a minute", "", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE=0.5"},
+	{"a negative grace", "", "WATCHDOG_GRACE_MS=-1"},
+	{"a hook without time", "", "WATCHDOG_STOP_TIMEOUT_MS=0"},
+	{"no resume in words", "", "WATCHDOG_MAX_RESUMES=none"},
+	{"an alert with a unit", "", "WATCHDOG_ALERT_WITHIN_MS=10m"},
+	{"a keeper without a pause", "", "WATCHDOG_KEEPER_PACE_MS=0"},
+	{"a promise shorter than the shortest", "", "WATCHDOG_KEEPER_PROMISE_MS=999"},
+	{"a promise of zero", "", "WATCHDOG_KEEPER_PROMISE_MS=0"},
+	{"a promise longer than the longest", "", "WATCHDOG_KEEPER_PROMISE_MS=300001"},
+	{"a host with white space", "", "WATCHDOG_KEEPER_HOST= worker-7"},
+	{"a flag of a number", "", "WATCHDOG_ENABLED=1"},
+	{"a flag in capitals", "", "WATCHDOG_ENABLED=FALSE"},
+}
+
+// misspeltVariables are almost variables of ours. Their value may be the host's.
+var misspeltVariables = []row{
+	{"the style of a block", "", "WATCHDOG_SWEEP_INTERVAL_MS=canary"},
+	{"the style of a block, without a unit", "", "WATCHDOG_SWEEP_MIN_AGE=canary"},
+	{"the style of a block, unlike any of ours", "", "WATCHDOG_SWEEP_COLOUR=canary"},
+	{"the path of a key", "", "WATCHDOG_RUNTIME_CONTROLS_IDLE_TIMEOUT_SECONDS=canary"},
+	{"a letter too many", "", "WATCHDOG_SESSION_WALL_CLOCKS_SECONDS=canary"},
+	{"another unit", "", "WATCHDOG_IDLE_TIMEOUT_MS=canary"},
+	{"no unit", "", "WATCHDOG_STALLED_THRESHOLD=canary"},
+	{"the name of the key", "", "WATCHDOG_MAX_CANCELLATIONS_PER_RUN=canary"},
+	{"the key without its block", "", "WATCHDOG_NO_OUTPUT_TIMEOUT=canary"},
+	{"small letters", "", "watchdog_warn_at=canary"},
+	{"hyphens", "", "WATCHDOG-WARN-AT=canary"},
+	{"an invisible character", "", "\ufeffWATCHDOG_WARN_AT=canary"},
+	{"a space", "", "WATCHDOG_WARN_AT =canary"},
+	{"a misspelt prefix", "", "WATCHDOGS_WARN_AT=canary"},
+	{"a count without its block", "", "WATCHDOG_INPUT_TOKENS=canary"},
+	{"a count with a letter less", "", "WATCHDOG_SPEND_TOKEN=canary"},
+	{"a setting of loops with a letter less", "", "WATCHDOG_LOOP_CLASSE=canary"},
+	{"a setting of loops that is gone", "", "WATCHDOG_LOOP_FUSE_OF=canary"},
+	{"a setting of loops that is gone and has another now", "", "WATCHDOG_LOOP_POLL_GAP=canary"},
+	{"a setting of loops unlike any of ours", "", "WATCHDOG_LOOP_DETECTION=canary"},
+	{"a count unlike any of ours", "", "WATCHDOG_SPEND_COST_RESERVE=canary"},
+	{"scopes, which have no variable", "", "WATCHDOG_RUNTIME_CONTROLS_SCOPES=canary"},
+	{"a key that has no variable", "", "WATCHDOG_STALL_PROBE_COMMAND=canary"},
+	{"a key that has no variable, without its block", "", "WATCHDOG_TERMINAL_PATTERNS=canary"},
+}
+
+// rejectedOtherNames stand in runtime_controls, like contradictions.
+var rejectedOtherNames = []row{
+	{"both names", "idle_timeout_seconds: 5\n  generation_idle_timeout_seconds: 5"},
+	{"both names, the other way round", "generation_safety_timeout_seconds: 5\n  safety_timeout_seconds:"},
+	{"the other name twice", "generation_idle_timeout_seconds: 5\n  generation_idle_timeout_seconds: 5"},
+	{"an unused key twice", "watchdog_poll_seconds: 5\n  watchdog_poll_seconds: 5"},
+	{"a wrong value", "generation_idle_timeout_seconds: 2h"},
+	{"a misspelt other name", "generation_idle_timeout_second: 5"},
+	{"a misspelt key that is not used", "watchdog_polls_seconds: 5"},
+	{"both variables", "{}", "WATCHDOG_IDLE_TIMEOUT_SECONDS=5", "WATCHDOG_GENERATION_IDLE_TIMEOUT_SECONDS=5"},
+	{"a wrong variable", "{}", "WATCHDOG_GENERATION_IDLE_TIMEOUT_SECONDS=2h"},
+	{"a misspelt variable", "{}", "WATCHDOG_GENERATION_IDLE_TIMEOUT=60"},
+}
+
+// rejectedDisabled look like the switch and are not it: the guards would stay on.
+var rejectedDisabled = []row{
+	{"a number", "runtime_controls: {disabled: 1}\n"},
+	{"a word", "runtime_controls: {disabled: yes}\n"},
+	{"a flag in quotes", "runtime_controls: {disabled: \"true\"}\n"},
+	{"capitals", "runtime_controls: {disabled: TRUE}\n"},
+	{"twice", "runtime_controls:\n  disabled: true\n  disabled: false\n"},
+	{"a letter less", "runtime_controls: {disable: true}\n"},
+	{"the opposite", "runtime_controls: {enabled: false}\n"},
+	{"a word of YAML 1.1", "runtime_controls: {off: true}\n"},
+	{"at the top level", "disabled: true\n"},
+	{"in the block of commands", "stall: {disabled: true}\n"},
+	{"the opposite in the block of commands", "stall: {enabled: false}\n"},
+	{"in the block of the sweeper", "sweep: {disabled: true}\n"},
+	{"a limit that cannot be kept", "runtime_controls: {disabled: true, idle_timeout_seconds: -1}\n"},
+	{"a variable that is a number", "", "WATCHDOG_DISABLED=1"},
+	{"a variable that is a word", "", "WATCHDOG_DISABLED=on"},
+	{"a variable in capitals", "", "WATCHDOG_DISABLED=TRUE"},
+	{"a variable with a space", "", "WATCHDOG_DISABLED=true "},
+	{"a variable without a letter", "", "WATCHDOG_DISABLE=true"},
+	{"a variable of another name", "", "WATCHDOG_OFF=1"},
+	{"a variable by the path of the key", "", "WATCHDOG_RUNTIME_CONTROLS_DISABLED=true"},
+	{"a variable that is the opposite", "", "WATCHDOG_RUNTIME_CONTROLS_ENABLED=false"},
+	{"a variable of commands alone", "", "WATCHDOG_STALL_DISABLED=true"},
+	{"a variable under a misspelt prefix", "", "WATCH_DOG_DISABLED=true"},
 }

@@ -93,7 +93,6 @@ var nobodyReads = []row{
 // TestUnknownValues expects the value of an unknown key in no error, also not in the cause, whatever the value and the
 // rest of the file look like.
 func TestUnknownValues(t *testing.T) {
-	const canary = "canary-5f2c"
 	values := []string{
 		canary, `"` + canary + `"`, "'" + canary + "'", "[" + canary + "]", "{a: " + canary + "}", "{" + canary + ": 1}",
 		"*" + canary, "&" + canary + " 5", "!" + canary + " 5", "!<" + canary, "https://" + canary + "/x", "|\n    " + canary,
@@ -108,19 +107,14 @@ func TestUnknownValues(t *testing.T) {
 		"idle_timeout_seconds", "stalls", "\u200bsecret", "completion_check:\n stall:\n  on_stall:\n   secret",
 	} {
 		for _, value := range values {
-			text := key + ": " + value + "\n"
-			_, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			for _, fault := range faults(t, err) {
-				require.NotContains(t, fmt.Sprintf("%v %+v %#v %v", fault, *fault, fault, fault.Err), canary, text)
-			}
+			require.NotEmpty(t, faultsWithoutCanary(t, key+": "+value+"\n"))
 		}
 	}
 	for _, text := range []string{ // a file that is something else, and keys in what is one text
 		"%s", "runtime_controls:\n  secret:%s\n", "runtime_controls: |\n  secret: %s\n", "sweep:\n  keeper: 'secret: %s'\n",
 		"runtime_controls:\n  scopes:\n  - secret:%s\n", "runtime_controls:\n  scopes:\n    secret:%s\n",
 	} {
-		_, err := config.Parse(file, fmt.Appendf(nil, text, canary), config.NoEnvironment)
-		require.NotContains(t, err.Error(), canary)
+		require.NotEmpty(t, faultsWithoutCanary(t, fmt.Sprintf(text, canary)))
 	}
 }
 
