@@ -310,9 +310,7 @@ func TestAnswerAfterContext(t *testing.T) {
 func TestSlowGuard(t *testing.T) {
 	tree := start(t, "sleep", "1000")
 	guard, resume := stopGuard(t)
-	reached, err := tree.Signal(syscall.SIGCONT)
-	require.NoError(t, err)
-	require.Equal(t, 1, reached, "by this process")
+	reaches(t, tree, syscall.SIGCONT, 1, "by this process")
 	alive, known := tree.Survivors()
 	assert.Equal(t, []int{tree.PID()}, alive)
 	assert.False(t, known, "a kill ends it")

@@ -351,9 +351,7 @@ func TestRest(t *testing.T) {
 			alive, err := s.tree.Processes()
 			require.NoError(t, err)
 			require.Equal(t, all, alive)
-			reached, err := s.tree.Signal(0)
-			require.NoError(t, err)
-			require.Equal(t, 3, reached)
+			reaches(t, s.tree, 0, 3)
 			for range 2 {
 				_, err := s.tree.Signal(syscall.SIGSTOP)
 				require.NoError(t, err)

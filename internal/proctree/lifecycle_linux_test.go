@@ -113,9 +113,7 @@ func TestMainThreadEnded(t *testing.T) {
 			tree, s := begin(t, scenario(t, name))
 			require.Eventually(t, func() bool { return len(s.Survivors()) == alive }, late, time.Millisecond,
 				"those that exit have not ended")
-			reached, err := tree.Signal(syscall.SIGTERM)
-			require.NoError(t, err)
-			assert.Equal(t, alive, reached)
+			reaches(t, tree, syscall.SIGTERM, alive)
 			gone(t, tree)
 			assert.Empty(t, s.Survivors())
 		})
@@ -134,14 +132,10 @@ func TestSignalStopped(t *testing.T) {
 	for _, name := range []string{"a stopped child", "a stopped leader"} {
 		tree, s := begin(t, scenario(t, name))
 		require.Eventually(t, func() bool { return stopped(s) == 1 }, late, time.Millisecond)
-		reached, err := tree.Signal(0)
-		require.NoError(t, err)
-		assert.Equal(t, 2, reached)
+		reaches(t, tree, 0, 2)
 		time.Sleep(50 * time.Millisecond) // for a process that goes on
 		assert.Equal(t, 1, stopped(s), "to ask what is alive continues nothing")
-		reached, err = tree.Signal(syscall.SIGTERM)
-		require.NoError(t, err)
-		assert.Equal(t, 2, reached)
+		reaches(t, tree, syscall.SIGTERM, 2)
 		gone(t, tree)
 		assert.Empty(t, s.Survivors())
 	}
@@ -168,9 +162,7 @@ func TestRelease(t *testing.T) {
 	endNow(t, other)
 	assert.Empty(t, others.Survivors())
 	assert.Len(t, s.Survivors(), 1, "it does not count as part of another tree")
-	reached, err := tree.Signal(0)
-	assert.NoError(t, err)
-	assert.Equal(t, 1, reached)
+	reaches(t, tree, 0, 1)
 	assert.NoError(t, tree.Kill())
 	assert.Empty(t, s.Survivors())
 }
@@ -539,7 +531,5 @@ func TestThreads(t *testing.T) {
 		return slices.ContainsFunc(allChildrenOf(tree.PID()), func(child int) bool { return hasName(child, "sleep") })
 	}, prompt, time.Millisecond)
 	require.Empty(t, childrenOf(t, tree.PID()), "of its first thread")
-	reached, err := tree.Signal(0)
-	require.NoError(t, err)
-	assert.Equal(t, 2, reached)
+	reaches(t, tree, 0, 2)
 }

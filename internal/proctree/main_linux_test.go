@@ -185,7 +185,12 @@ func command(tb testing.TB, args ...string) proctree.Command {
 
 func start(tb testing.TB, args ...string) *proctree.Tree {
 	tb.Helper()
-	tree, err := proctree.Start(command(tb, args...))
+	return startCommand(tb, command(tb, args...))
+}
+
+func startCommand(tb testing.TB, c proctree.Command) *proctree.Tree {
+	tb.Helper()
+	tree, err := proctree.Start(c)
 	require.NoError(tb, err)
 	return tree
 }
@@ -195,9 +200,7 @@ func startRole(t *testing.T, role string) *proctree.Tree {
 	t.Helper()
 	c := command(t, self)
 	c.Env = append(c.Env, roleVariable+"="+role)
-	tree, err := proctree.Start(c)
-	require.NoError(t, err)
-	return tree
+	return startCommand(t, c)
 }
 
 // commandOf returns the command of a scenario in a folder. The cleanup ends what a failed test leaves.
@@ -214,8 +217,7 @@ func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
 	tb.Helper()
 	s, c := commandOf(tb, s)
 	c.Files = []*os.File{nil, nil, os.Stderr}
-	tree, err := proctree.Start(c)
-	require.NoError(tb, err)
+	tree := startCommand(tb, c)
 	require.NoError(tb, s.Ready(late))
 	return tree, s
 }
@@ -296,6 +298,14 @@ func signalAll(tb testing.TB, tree *proctree.Tree, sig syscall.Signal) {
 	if _, err := tree.Signal(sig); err != nil {
 		assert.ErrorIs(tb, err, proctree.ErrEnded)
 	}
+}
+
+// reaches sends a signal to a tree, which must have so many processes.
+func reaches(t *testing.T, tree *proctree.Tree, sig syscall.Signal, processes int, messages ...any) {
+	t.Helper()
+	reached, err := tree.Signal(sig)
+	require.NoError(t, err)
+	assert.Equal(t, processes, reached, messages...)
 }
 
 // prepareAndStart prepares a guard, and starts a command when it is there. It prints the guards before and after.

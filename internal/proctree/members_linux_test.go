@@ -57,14 +57,10 @@ func TestZombie(t *testing.T) {
 		children := childrenOf(t, tree.PID())
 		return len(children) == 1 && state(children[0]) == 'Z'
 	}, prompt, time.Millisecond)
-	reached, err := tree.Signal(0)
-	require.NoError(t, err)
-	assert.Equal(t, 1, reached)
+	reaches(t, tree, 0, 1)
 
 	_, resume := stopGuard(t)
-	reached, err = tree.Signal(0)
-	require.NoError(t, err)
-	assert.Equal(t, 1, reached, "without the guard")
+	reaches(t, tree, 0, 1, "without the guard")
 	resume()
 	endNow(t, tree)
 }
@@ -114,9 +110,7 @@ func TestKillWithoutGuard(t *testing.T) {
 		_, resume := stopGuard(t)
 		assert.Len(t, survivors(tree), s.Processes)
 		if signalled {
-			reached, err := tree.Signal(syscall.SIGTERM)
-			require.NoError(t, err)
-			assert.Equal(t, s.Processes, reached)
+			reaches(t, tree, syscall.SIGTERM, s.Processes)
 		}
 		require.NoError(t, tree.Kill())
 		assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
@@ -529,9 +523,7 @@ func TestSignalOnceStopped(t *testing.T) {
 	c, err := startCounted(3)
 	require.NoError(t, err)
 	_, resume := stopGuard(t)
-	reached, err := c.tree.Signal(syscall.SIGTERM)
-	assert.NoError(t, err)
-	assert.Equal(t, 4, reached)
+	reaches(t, c.tree, syscall.SIGTERM, 4)
 	resume()
 	gone(t, start(t, "true")) // now the guard has read what it was told while it was stopped
 	assert.EqualValues(t, 4, c.came(4))

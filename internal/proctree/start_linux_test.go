@@ -69,8 +69,7 @@ func runPrint(t *testing.T, change func(*proctree.Command)) (processInfo, int) {
 		Files: []*os.File{nil, nil, nil, theirs},
 	}
 	change(&c)
-	tree, err := proctree.Start(c)
-	require.NoError(t, err)
+	tree := startCommand(t, c)
 	theirs.Close()
 	text, err := io.ReadAll(answer)
 	require.NoError(t, err)
@@ -176,9 +175,8 @@ func TestInheritance(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can become another user")
 		}
-		tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/",
+		tree := startCommand(t, proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/",
 			Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}})
-		require.NoError(t, err)
 		info, err := os.Stat(fmt.Sprintf("/proc/%d", tree.PID()))
 		require.NoError(t, err)
 		assert.EqualValues(t, 65534, info.Sys().(*syscall.Stat_t).Uid)
@@ -199,13 +197,11 @@ func TestStatus(t *testing.T) {
 		tree := start(t, "sleep", "1000")
 		assert.Equal(t, -1, tree.Status().ExitCode)
 		assert.Nil(t, tree.Status().State, "it has not ended")
-		reached, err := tree.Signal(syscall.SIGUSR1)
-		require.NoError(t, err)
-		assert.Equal(t, 1, reached)
+		reaches(t, tree, syscall.SIGUSR1, 1)
 		gone(t, tree)
 		assert.Equal(t, -1, tree.Status().ExitCode)
 		assert.Equal(t, syscall.SIGUSR1, tree.Status().Signal)
-		_, err = tree.Signal(syscall.SIGTERM)
+		_, err := tree.Signal(syscall.SIGTERM)
 		assert.ErrorIs(t, err, proctree.ErrEnded)
 		assert.NoError(t, tree.Kill())
 	})
@@ -329,8 +325,7 @@ func startGroupProven(b *testing.B, s escape.Scenario) func() {
 func startTree(b *testing.B, s escape.Scenario) func() {
 	b.Helper()
 	path, args, env := s.Command()
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
-	require.NoError(b, err)
+	tree := startCommand(b, proctree.Command{Path: path, Args: args, Env: env})
 	return func() {
 		_ = tree.Kill()
 		<-tree.Gone()
