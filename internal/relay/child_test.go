@@ -60,12 +60,26 @@ func child(tb testing.TB, name string, n int) *exec.Cmd {
 // startRelayed starts a child whose output goes through a stream.
 func startRelayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
 	tb.Helper()
-	s, err := relay.Open(cfg)
-	require.NoError(tb, err)
+	s := stream(tb, cfg)
 	cmd.Stdout = s.Child()
 	require.NoError(tb, cmd.Start())
 	s.Start()
 	return s
+}
+
+// stream opens a stream.
+func stream(tb testing.TB, cfg relay.Config) *relay.Stream {
+	tb.Helper()
+	s, err := relay.Open(cfg)
+	require.NoError(tb, err)
+	return s
+}
+
+// finishes waits for the child of a stream and for the stream, neither of which fails.
+func finishes(t *testing.T, cmd *exec.Cmd, s *relay.Stream) {
+	t.Helper()
+	require.NoError(t, cmd.Wait())
+	require.NoError(t, s.Finish(timeout))
 }
 
 // period is no round number, so that the checker notices a lost or moved block of a round size.
@@ -186,8 +200,7 @@ func (d destination) size() int {
 
 func openPipe(tb testing.TB, to io.Writer) (io.Writer, func()) {
 	tb.Helper()
-	r, w, err := os.Pipe()
-	require.NoError(tb, err)
+	r, w := pipe(tb)
 	return w, drained(tb, r, w, to)
 }
 

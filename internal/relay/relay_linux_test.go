@@ -90,8 +90,7 @@ func TestStreamOnLinux(t *testing.T) {
 			cmd := child(t, "count", 4<<20)
 			s := startRelayed(t, cmd, relay.Config{To: w})
 			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
-			require.NoError(t, cmd.Wait())
-			require.NoError(t, s.Finish(timeout))
+			finishes(t, cmd, s)
 			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
 			assert.Equal(t, size, fcntl(t, w, getPipeSize))
 			require.NoError(t, w.Close())
@@ -100,8 +99,7 @@ func TestStreamOnLinux(t *testing.T) {
 		}
 	})
 	t.Run("the child's end blocks and is not inherited", func(t *testing.T) {
-		s, err := relay.Open(relay.Config{})
-		require.NoError(t, err)
+		s := stream(t, relay.Config{})
 		assert.Zero(t, fcntl(t, s.Child(), syscall.F_GETFL)&syscall.O_NONBLOCK)
 		assert.Equal(t, syscall.FD_CLOEXEC, fcntl(t, s.Child(), syscall.F_GETFD))
 		require.NoError(t, s.Finish(0))
@@ -122,8 +120,7 @@ func TestStreamOnLinux(t *testing.T) {
 		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
 		got, err := io.ReadFull(ours, make([]byte, 1<<20+1))
 		require.NoError(t, err, "after %d bytes", got)
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
+		finishes(t, cmd, s)
 		require.NoError(t, terminal.Close())
 	})
 	t.Run("a full disk", func(t *testing.T) {
@@ -143,8 +140,7 @@ func TestStreamOnLinux(t *testing.T) {
 			}
 		}
 		for _, to := range []io.Writer{os.Stdout, nil} {
-			s, err := relay.Open(relay.Config{To: to})
-			require.NoError(t, err)
+			s := stream(t, relay.Config{To: to})
 			if to == nil {
 				assert.Equal(t, 3, descriptors(t)-before, "both ends of a pipe, and /dev/null, which is never waited for")
 			}
@@ -161,10 +157,9 @@ func TestRefilledPipe(t *testing.T) {
 			w, finish := d.open(t, io.Discard)
 			var refilled *os.File
 			cfg := looking(relay.Config{To: w, Seen: func(n int) { refilled.Write(make([]byte, n)) }}, looked)
-			s, err := relay.Open(cfg)
-			require.NoError(t, err)
+			s := stream(t, cfg)
 			refilled = held(t, s)
-			_, err = refilled.Write(make([]byte, 4096))
+			_, err := refilled.Write(make([]byte, 4096))
 			require.NoError(t, err)
 			s.Start()
 			started := time.Now()
@@ -312,8 +307,7 @@ func TestKeep(t *testing.T) {
 	// open returns a stream, and a writer that stays after the child is gone.
 	open := func(t *testing.T, cfg relay.Config) (*relay.Stream, *os.File) {
 		t.Helper()
-		s, err := relay.Open(cfg)
-		require.NoError(t, err)
+		s := stream(t, cfg)
 		background := held(t, s)
 		s.Start()
 		return s, background
@@ -369,11 +363,10 @@ func TestIdle(t *testing.T) {
 	var open []*relay.Stream
 	seen := make(chan struct{}, streams)
 	for range streams {
-		s, err := relay.Open(relay.Config{To: &bytes.Buffer{}, Seen: func(int) { seen <- struct{}{} }})
-		require.NoError(t, err)
+		s := stream(t, relay.Config{To: &bytes.Buffer{}, Seen: func(int) { seen <- struct{}{} }})
 		writer := held(t, s)
 		s.Start()
-		_, err = writer.WriteString("x")
+		_, err := writer.WriteString("x")
 		require.NoError(t, err)
 		open = append(open, s)
 	}
@@ -405,10 +398,9 @@ func TestTerminal(t *testing.T) {
 			for range racing.Rounds(4, 200) {
 				output, line := openTerminal(t)
 				var got bytes.Buffer
-				s, err := relay.Open(relay.Config{From: output, To: &got})
-				require.NoError(t, err)
+				s := stream(t, relay.Config{From: output, To: &got})
 				s.Start()
-				_, err = line.WriteString(want.String())
+				_, err := line.WriteString(want.String())
 				require.NoError(t, err)
 				if closed {
 					require.NoError(t, line.Close())
@@ -420,8 +412,7 @@ func TestTerminal(t *testing.T) {
 	}
 	t.Run("one that is never started is closed", func(t *testing.T) {
 		output, _ := openTerminal(t)
-		s, err := relay.Open(relay.Config{From: output})
-		require.NoError(t, err)
+		s := stream(t, relay.Config{From: output})
 		require.NoError(t, s.Finish(time.Minute))
 		require.ErrorIs(t, output.Close(), os.ErrClosed)
 	})

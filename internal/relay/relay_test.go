@@ -50,11 +50,9 @@ func TestStream(t *testing.T) {
 		}
 	})
 	t.Run("a host may close its file", func(t *testing.T) {
-		r, w, err := os.Pipe()
-		require.NoError(t, err)
+		r, w := pipe(t)
 		defer r.Close()
-		s, err := relay.Open(relay.Config{To: w})
-		require.NoError(t, err)
+		s := stream(t, relay.Config{To: w})
 		require.NoError(t, w.Close())
 		cmd := child(t, "count", 1<<20)
 		cmd.Stdout = s.Child()
@@ -62,16 +60,14 @@ func TestStream(t *testing.T) {
 		s.Start()
 		var c checker
 		reading := read(r, &c)
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
+		finishes(t, cmd, s)
 		reading.wait(t)
 		assert.Equal(t, 1<<20, c.at)
 	})
 	t.Run("a closed file as the destination is an error", func(t *testing.T) {
-		_, w, err := os.Pipe()
-		require.NoError(t, err)
+		_, w := pipe(t)
 		require.NoError(t, w.Close())
-		_, err = relay.Open(relay.Config{To: w})
+		_, err := relay.Open(relay.Config{To: w})
 		require.ErrorIs(t, err, os.ErrClosed)
 	})
 }
@@ -86,8 +82,7 @@ func passes(t *testing.T, d destination, looked bool, cmd *exec.Cmd, size int, t
 		cfg.Look = func(p []byte) { look.Write(p) }
 	}
 	s := startRelayed(t, cmd, cfg)
-	require.NoError(t, cmd.Wait())
-	require.NoError(t, s.Finish(timeout))
+	finishes(t, cmd, s)
 	<-s.Done()
 	finish()
 	assert.EqualValues(t, size, s.Bytes())
@@ -143,12 +138,14 @@ func TestStreamErrors(t *testing.T) {
 }
 
 // pipes are the ways to connect a stream with a reader, by what they open.
-var pipes = []func(tb testing.TB) (r, w *os.File){func(tb testing.TB) (r, w *os.File) {
+var pipes = []func(tb testing.TB) (r, w *os.File){pipe}
+
+func pipe(tb testing.TB) (r, w *os.File) {
 	tb.Helper()
 	r, w, err := os.Pipe()
 	require.NoError(tb, err)
 	return r, w
-}}
+}
 
 // looking adds a Look that does nothing.
 func looking(cfg relay.Config, looked bool) relay.Config {
@@ -183,8 +180,7 @@ func requireSIGPIPE(t *testing.T, cmd *exec.Cmd) {
 func TestFinish(t *testing.T) {
 	t.Run("Finish does not wait for a background process that holds the pipe", func(t *testing.T) {
 		for _, d := range destinations {
-			stdin, holder, err := os.Pipe() // the background process ends when holder is closed
-			require.NoError(t, err)
+			stdin, holder := pipe(t) // the background process ends when holder is closed
 			defer stdin.Close()
 			defer holder.Close()
 			var got bytes.Buffer
@@ -202,8 +198,7 @@ func TestFinish(t *testing.T) {
 	})
 	t.Run("Finish does not wait for a background process that writes faster than the reader reads", func(t *testing.T) {
 		for _, d := range destinations {
-			alive, ours, err := os.Pipe() // the background process has its other end
-			require.NoError(t, err)
+			alive, ours := pipe(t) // the background process has its other end
 			w, finish := d.open(t, writer(slow))
 			cmd := child(t, "backgroundFlood", 0)
 			cmd.Stderr = ours
@@ -214,7 +209,7 @@ func TestFinish(t *testing.T) {
 			started := time.Now()
 			require.NoError(t, s.Finish(timeout))
 			assert.Less(t, time.Since(started), timeout/2)
-			_, err = io.Copy(io.Discard, alive)
+			_, err := io.Copy(io.Discard, alive)
 			require.NoError(t, err, "it has exited")
 			finish()
 			require.NoError(t, alive.Close())
@@ -222,8 +217,7 @@ func TestFinish(t *testing.T) {
 	})
 	t.Run("a slow reader gets all that the child wrote", func(t *testing.T) {
 		for _, looked := range []bool{false, true} {
-			r, w, err := os.Pipe()
-			require.NoError(t, err)
+			r, w := pipe(t)
 			cmd := child(t, "count", 600<<10)
 			s := startRelayed(t, cmd, looking(relay.Config{To: w}, looked))
 			require.NoError(t, cmd.Wait(), "it fits into the pipes")
@@ -279,8 +273,7 @@ func TestFinish(t *testing.T) {
 		assert.EqualValues(t, 1, writes.Load())
 	})
 	t.Run("with such a Write, a background process finds the pipe closed at once", func(t *testing.T) {
-		alive, ours, err := os.Pipe()
-		require.NoError(t, err)
+		alive, ours := pipe(t)
 		defer alive.Close()
 		release := make(chan struct{})
 		cmd := child(t, "backgroundFlood", 0)
@@ -290,7 +283,7 @@ func TestFinish(t *testing.T) {
 		require.NoError(t, cmd.Wait())
 		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
 		require.ErrorIs(t, s.Finish(0), relay.ErrAbandoned)
-		_, err = io.Copy(io.Discard, alive)
+		_, err := io.Copy(io.Discard, alive)
 		require.NoError(t, err)
 		close(release)
 		<-s.Done()
@@ -305,11 +298,10 @@ func TestFinish(t *testing.T) {
 		assert.Equal(t, 100, out.Len())
 	})
 	t.Run("a stream whose child never started", func(t *testing.T) {
-		s, err := relay.Open(relay.Config{})
-		require.NoError(t, err)
+		s := stream(t, relay.Config{})
 		require.NoError(t, s.Finish(timeout))
 		<-s.Done()
-		_, err = s.Child().Write([]byte("x"))
+		_, err := s.Child().Write([]byte("x"))
 		require.ErrorIs(t, err, os.ErrClosed)
 	})
 }
@@ -317,8 +309,7 @@ func TestFinish(t *testing.T) {
 func TestBlocked(t *testing.T) {
 	t.Run("a pipe that nobody reads blocks the stream and the child", func(t *testing.T) {
 		begin := time.Now()
-		r, w, err := os.Pipe()
-		require.NoError(t, err)
+		r, w := pipe(t)
 		size := 64 << 20
 		cmd := child(t, "count", size)
 		s := startRelayed(t, cmd, relay.Config{To: w})
@@ -333,32 +324,28 @@ func TestBlocked(t *testing.T) {
 		assert.Equal(t, taken, s.Bytes())
 		var c checker
 		reading := read(r, &c)
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
+		finishes(t, cmd, s)
 		require.NoError(t, w.Close())
 		reading.wait(t)
 		assert.Equal(t, checker{at: size}, c)
 		require.NoError(t, r.Close())
 	})
 	t.Run("a silent child does not count as a slow reader", func(t *testing.T) {
-		stdin, holder, err := os.Pipe()
-		require.NoError(t, err)
+		stdin, holder := pipe(t)
 		defer stdin.Close()
-		r, w, err := os.Pipe()
-		require.NoError(t, err)
+		r, w := pipe(t)
 		defer r.Close()
 		defer w.Close()
 		cmd := child(t, "background", 0)
 		cmd.Stdin = stdin
 		s := startRelayed(t, cmd, relay.Config{To: w})
-		_, err = io.ReadFull(r, make([]byte, len("left behind\n")))
+		_, err := io.ReadFull(r, make([]byte, len("left behind\n")))
 		require.NoError(t, err)
 		eventually(t, func() bool { return s.Bytes() > 0 }, "counted")
 		_, blocked := s.Blocked()
 		assert.False(t, blocked)
 		require.NoError(t, holder.Close())
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
+		finishes(t, cmd, s)
 	})
 }
 
@@ -443,8 +430,7 @@ func TestWatchFile(t *testing.T) {
 		assert.True(t, changed)
 	})
 	t.Run("only a regular file is watched", func(t *testing.T) {
-		r, w, err := os.Pipe()
-		require.NoError(t, err)
+		r, w := pipe(t)
 		defer w.Close()
 		null, err := os.Open(os.DevNull)
 		require.NoError(t, err)
