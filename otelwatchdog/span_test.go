@@ -144,7 +144,7 @@ func TestSpan(t *testing.T) {
 		handler := otel.GetErrorHandler()
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = append(reported, err) }))
 		defer otel.SetErrorHandler(handler)
-		f.tracers.RegisterSpanProcessor(panickingProcessor{})
+		f.tracers.RegisterSpanProcessor(onEnd(func() { panic(secret) }))
 		wd := f.attach(laddered)
 		after(20*minute + 2)
 		require.NoError(f.t, wd.Close())
@@ -235,14 +235,6 @@ func (s *slowStore) Append(ctx context.Context, events ...watchdog.Event) error 
 	time.Sleep(2 * time.Second)
 	return s.EventStore.Append(ctx, events...)
 }
-
-// panickingProcessor is a span processor that panics.
-type panickingProcessor struct{}
-
-func (panickingProcessor) OnStart(context.Context, trace.ReadWriteSpan) {}
-func (panickingProcessor) OnEnd(trace.ReadOnlySpan)                     { panic(secret) }
-func (panickingProcessor) Shutdown(context.Context) error               { return nil }
-func (panickingProcessor) ForceFlush(context.Context) error             { return nil }
 
 // onEnd is a span processor that does this at the end of each span.
 type onEnd func()
