@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -234,8 +233,7 @@ func request(t *testing.T, n named) string {
 		URL: hook, Secrets: []string{secret}, Transport: r, Completes: true, Layers: true,
 	})
 	require.NoError(t, err)
-	_, err = s.Deliver(t.Context())
-	require.NoError(t, err)
+	deliver(t, s)
 	require.Len(t, r.all(), 1)
 	require.NoError(t, r.all()[0].err)
 	var text strings.Builder
@@ -297,8 +295,7 @@ func TestCorrected(t *testing.T) {
 			AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCorrection,
 			Timestamp: time.Now(), Payload: fmt.Appendf(nil, `{"cancel_id":%q}`, id),
 		}))
-		_, err := newSender(t, b, r).Deliver(t.Context())
-		require.NoError(t, err)
+		deliver(t, newSender(t, b, r))
 		require.Len(t, r.ids(), 2)
 		for _, g := range r.all() {
 			assert.Equal(t, g.id == id, strings.Contains(g.body, `"corrected":true`))
@@ -329,7 +326,7 @@ func TestLongRun(t *testing.T) {
 				budget.WallClock = 3 * time.Hour
 			}
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: b.box, Budget: budget, Logger: slog.New(slog.DiscardHandler),
+				Store: b.box, Budget: budget, Logger: quiet,
 			})
 			require.NoError(t, err)
 			defer wd.Close()
@@ -343,12 +340,7 @@ func TestLongRun(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			synctest.Wait()
 			require.True(t, handle.Of(wd.Context()).RecordFinished())
-			s, err := notify.New(b, b, notify.Config{
-				URL: hook, Secrets: []string{secret}, Transport: r, Logger: slog.New(slog.DiscardHandler), Layers: true,
-			})
-			require.NoError(t, err)
-			_, err = s.Deliver(t.Context())
-			require.NoError(t, err)
+			deliver(t, newSender(t, b, r, func(c *notify.Config) { c.Layers = true }))
 			require.Len(t, r.all(), 1)
 			require.Contains(t, r.all()[0].body, `"corrected":true`)
 			require.Equal(t, 2, b.events, "the cancel and its correction")
@@ -362,8 +354,7 @@ func TestAlert(t *testing.T) {
 		alert := sweep.Alert{Count: 5, Within: 10 * time.Minute, Func: notify.Alert(b, 10*time.Minute, nil)}
 		alert.Func(t.Context(), 6)
 		alert.Func(t.Context(), 6)
-		_, err := newSender(t, b, r).Deliver(t.Context())
-		require.NoError(t, err)
+		deliver(t, newSender(t, b, r))
 		require.Len(t, r.ids(), 2)
 		assert.Contains(t, r.all()[0].body, `"type":"watchdog.alert"`)
 		assert.Contains(t, r.all()[0].body, `"cancels":6,"within_seconds":600,`)

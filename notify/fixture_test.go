@@ -31,6 +31,9 @@ const (
 	hook        = "https://hooks.example.com/path-canary"
 )
 
+// quiet is the logger of tests that stop runs on purpose.
+var quiet = slog.New(slog.DiscardHandler)
+
 var errDown = errors.New("database is down")
 
 // A box is a database with an outbox, whose calls can fail.
@@ -125,7 +128,7 @@ func (b *box) put(t *testing.T, e watchdog.Event) string {
 func (b *box) stop(t *testing.T, run string) string {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: run, StartedAt: time.Now()}, watchdog.Config{
-		Store: &b.Memory, Logger: slog.New(slog.DiscardHandler),
+		Store: &b.Memory, Logger: quiet,
 	})
 	require.NoError(t, err)
 	wd.Note("note-canary")
@@ -267,18 +270,30 @@ func hang(request *http.Request, _ string) (*http.Response, error) {
 
 func logTo(log io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
 
+// A database has events, and an outbox.
+type database interface {
+	session.Outbox
+	watchdog.EventStore
+}
+
 // newSender makes a sender; set changes its config.
-func newSender(t *testing.T, b *box, r http.RoundTripper, set ...func(*notify.Config)) *notify.Sender {
+func newSender(t *testing.T, db database, r http.RoundTripper, set ...func(*notify.Config)) *notify.Sender {
 	t.Helper()
-	cfg := notify.Config{
-		URL: hook, Secrets: []string{secret}, Transport: r, Logger: slog.New(slog.DiscardHandler),
-	}
+	cfg := notify.Config{URL: hook, Secrets: []string{secret}, Transport: r, Logger: quiet}
 	for _, s := range set {
 		s(&cfg)
 	}
-	sender, err := notify.New(b, b, cfg)
+	sender, err := notify.New(db, db, cfg)
 	require.NoError(t, err)
 	return sender
+}
+
+// deliver has a sender deliver what there is, without an error.
+func deliver(t *testing.T, s *notify.Sender) notify.Delivery {
+	t.Helper()
+	delivered, err := s.Deliver(t.Context())
+	require.NoError(t, err)
+	return delivered
 }
 
 // run runs senders until end is called, which waits for them.

@@ -33,8 +33,7 @@ func TestDeliver(t *testing.T) {
 		b, r := newBox(), &receiver{}
 		ids := b.stops(t, 20)
 		r.answersAfter(time.Second)
-		d, err := newSender(t, b, r).Deliver(t.Context())
-		require.NoError(t, err)
+		d := deliver(t, newSender(t, b, r))
 		assert.Equal(t, notify.Delivery{Delivered: 20}, d)
 		assert.ElementsMatch(t, ids, r.ids())
 		for _, g := range r.all() {
@@ -60,8 +59,7 @@ func TestDeliver(t *testing.T) {
 			complete := b.put(t, done)
 			layer := b.put(t, stored(t, "cancel_layer"))
 			stop := b.put(t, stored(t, "cancel"))
-			d, err := newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = wanted, wanted }).Deliver(t.Context())
-			require.NoError(t, err)
+			d := deliver(t, newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = wanted, wanted }))
 			if wanted {
 				assert.Equal(t, notify.Delivery{Delivered: 3}, d)
 				assert.ElementsMatch(t, []string{complete, layer, stop}, r.ids())
@@ -195,8 +193,7 @@ func TestRest(t *testing.T) {
 			second := b.stop(t, "second")
 			time.Sleep(test.rest - 2*time.Minute)
 			assert.Len(t, r.all(), 1)
-			_, err := newSender(t, b, other).Deliver(t.Context())
-			require.NoError(t, err)
+			deliver(t, newSender(t, b, other))
 			assert.Equal(t, []string{second}, other.ids())
 			time.Sleep(2 * time.Minute)
 			end()
@@ -235,8 +232,7 @@ func TestSlow(t *testing.T) {
 			context.AfterFunc(request.Context(), func() { _ = writer.CloseWithError(request.Context().Err()) })
 			return &http.Response{StatusCode: 200, Body: reader}, nil
 		})
-		d, err := newSender(t, b, r).Deliver(t.Context())
-		require.NoError(t, err)
+		d := deliver(t, newSender(t, b, r))
 		assert.Equal(t, 1, d.Delivered)
 	})
 	bubble(t, "of an answer that goes on and on the beginning is enough", func(t *testing.T) {
@@ -246,8 +242,7 @@ func TestSlow(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: endless{}}, nil
 		})
 		began := time.Now()
-		_, err := newSender(t, b, r).Deliver(t.Context())
-		require.NoError(t, err)
+		deliver(t, newSender(t, b, r))
 		assert.Equal(t, 4*time.Second, time.Since(began))
 	})
 	bubble(t, "a send that is under way ends before Run does", func(t *testing.T) {
@@ -328,8 +323,7 @@ func TestOtherSecret(t *testing.T) {
 		require.ErrorIs(t, r.all()[0].err, notify.ErrUnverified)
 		r.answersWith(0)
 		time.Sleep(time.Minute)
-		_, err = newSender(t, b, r, func(c *notify.Config) { c.Secrets = []string{otherSecret, secret} }).Deliver(t.Context())
-		require.NoError(t, err)
+		deliver(t, newSender(t, b, r, func(c *notify.Config) { c.Secrets = []string{otherSecret, secret} }))
 		require.NoError(t, r.all()[1].err, "both sign while the receiver changes")
 		assert.Equal(t, id, r.all()[1].id)
 	})
@@ -398,8 +392,7 @@ func TestServer(t *testing.T) {
 					c.Transport = server.Client().Transport
 				}
 			})
-			d, err := s.Deliver(t.Context())
-			require.NoError(t, err)
+			d := deliver(t, s)
 			require.Equal(t, notify.Delivery{Delivered: 30}, d)
 			require.EqualValues(t, 30, posts.Load())
 		})
@@ -469,8 +462,7 @@ func TestServer(t *testing.T) {
 		b := newBox()
 		b.stops(t, 3)
 		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL })
-		_, err := s.Deliver(t.Context())
-		require.NoError(t, err)
+		deliver(t, s)
 		require.Eventually(t, closed, 10*time.Second, time.Millisecond)
 		_, err = s.Test(t.Context())
 		require.NoError(t, err)
