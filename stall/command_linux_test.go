@@ -63,9 +63,7 @@ func all(tb testing.TB, from io.Reader) string {
 
 func TestConversation(t *testing.T) {
 	t.Parallel()
-	t.Run("a host writes, reads the answers and waits", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "a host writes, reads the answers and waits", func(t *testing.T, f *fixture) {
 		cmd := command(t, "warn:listening", "answer")
 		c := f.talk(t.Context(), cmd)
 		answers := bufio.NewScanner(c.out)
@@ -81,18 +79,15 @@ func TestConversation(t *testing.T) {
 		require.False(t, answers.Scan())
 		require.NoError(t, answers.Err())
 		require.Equal(t, "listening\n", all(t, c.errs))
-		result, err := c.Wait()
-		require.NoError(t, err)
+		result := waited(t, c)
 		require.True(t, result.Finished)
 		require.NoError(t, result.OutputErr)
 		require.True(t, cmd.ProcessState.Success())
 		require.Nil(t, cmd.Process)
-		again, err := c.Wait()
-		require.NoError(t, err)
+		again := waited(t, c)
 		require.Same(t, result, again)
 	})
-	t.Run("45 pipes at once", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "45 pipes at once", func(t *testing.T) {
 		var talks sync.WaitGroup
 		for range 15 {
 			f := newFixture(t)
@@ -115,12 +110,9 @@ func TestConversation(t *testing.T) {
 		}
 		talks.Wait()
 	})
-	t.Run("both outputs can be one pipe, which keeps their order", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "both outputs can be one pipe, which keeps their order", func(t *testing.T, f *fixture) {
 		cmd := command(t, "alternate:1000")
-		c, err := stall.NewCommand(cmd, f.cfg)
-		require.NoError(t, err)
+		c := newCommand(t, cmd, f.cfg)
 		out, err := c.StdoutPipe()
 		require.NoError(t, err)
 		cmd.Stderr = cmd.Stdout
@@ -130,25 +122,20 @@ func TestConversation(t *testing.T) {
 		for n, line := range lines {
 			require.Equal(t, strconv.Itoa(n), line)
 		}
-		_, err = c.Wait()
-		require.NoError(t, err)
+		waited(t, c)
 	})
-	t.Run("an output that the command closes has ended, and the command goes on", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "an output that the command closes has ended, and the command goes on", func(t *testing.T, f *fixture) {
 		c := f.talk(t.Context(), command(t, "print:"+ready, "quiet", "answer"))
 		require.Equal(t, ready+"\n", all(t, c.out))
 		require.NoError(t, c.in.Close())
-		_, err := c.Wait()
-		require.NoError(t, err)
+		waited(t, c)
 	})
 }
 
 func TestHostDoesNotRead(t *testing.T) {
 	t.Parallel()
-	t.Run("the command waits, which is no silence, and what it wrote can be read after its end", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	const waits = "the command waits, which is no silence, and what it wrote can be read after its end"
+	inFixture(t, waits, func(t *testing.T, f *fixture) {
 		f.cfg.NoOutput = 2 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -161,18 +148,14 @@ func TestHostDoesNotRead(t *testing.T) {
 		require.GreaterOrEqual(t, read, 64<<10)
 		require.Less(t, read, 2<<20)
 	})
-	t.Run("a little output that the host does not read hides no silence", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "a little output that the host does not read hides no silence", func(t *testing.T, f *fixture) {
 		f.cfg.NoOutput = 3 * time.Second
 		c := f.talk(t.Context(), command(t, "print:"+ready, "stay"))
 		_, err := c.Wait()
 		require.ErrorIs(t, err, watchdog.CommandNoOutput)
 		require.Equal(t, ready+"\n", all(t, c.out))
 	})
-	t.Run("a host that closes its end early ends the command's writing", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "a host that closes its end early ends the command's writing", func(t *testing.T, f *fixture) {
 		c := f.talk(t.Context(), command(t, "every:1ms:x"))
 		_, err := c.out.Read(make([]byte, 1))
 		require.NoError(t, err)
@@ -229,14 +212,12 @@ func TestDescriptors(t *testing.T) {
 	for range 12 {
 		f := newFixture(t)
 		f.cfg.NoOutput = longTime
-		_, err := f.talk(t.Context(), command(t, "print:x")).Wait()
-		require.NoError(t, err)
+		waited(t, f.talk(t.Context(), command(t, "print:x")))
 		cmd := command(t)
 		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 		require.NoError(t, err)
 		cmd.Stdout = file
-		_, err = f.run(cmd)
-		require.NoError(t, err)
+		f.succeeds(cmd)
 		require.NoError(t, file.Close())
 	}
 	require.Less(t, descriptors(t), before+8)
@@ -248,15 +229,13 @@ func TestWrappedPipe(t *testing.T) {
 	const size = 120_000 // more than a pipe holds while the command runs
 	f := newFixture(t)
 	cmd := command(t, "flood:120000")
-	c, err := stall.NewCommand(cmd, f.cfg)
-	require.NoError(t, err)
+	c := newCommand(t, cmd, f.cfg)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	var log bytes.Buffer
 	cmd.Stdout = io.MultiWriter(&log, cmd.Stdout)
 	require.NoError(t, c.Start(t.Context()))
-	result, err := c.Wait()
-	require.NoError(t, err)
+	result := waited(t, c)
 	require.NoError(t, result.OutputErr)
 	require.Len(t, all(t, out), size)
 	require.Equal(t, size, log.Len())
@@ -277,8 +256,7 @@ func TestPipeOfAnotherCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.in.Close())
 	require.Equal(t, "you said hello\n", all(t, c.out))
-	_, err = c.Wait()
-	require.NoError(t, err)
+	waited(t, c)
 }
 
 // TestBareHost checks that a write to a command that has ended does not end a host without standard streams.
@@ -364,28 +342,24 @@ func TestMisuse(t *testing.T) {
 		{"a pipe from standard output twice", calls{stdout}, stdout, "Stdout is set already; leave it nil and call StdoutPipe"},
 		{"a pipe from standard error twice", calls{stderr}, stderr, "Stderr is set already; leave it nil and call StderrPipe"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			made, err := stall.NewCommand(command(t), newFixture(t).cfg)
-			require.NoError(t, err)
+		parallel(t, c.name, func(t *testing.T) {
+			made := newCommand(t, command(t), newFixture(t).cfg)
 			for _, call := range c.before {
 				require.NoError(t, call(made))
 			}
-			err = c.call(made)
+			err := c.call(made)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "run step step: "), err)
 			if made.Pid() != 0 {
-				_, err = made.Wait()
-				require.NoError(t, err)
+				waited(t, made)
 			}
 		})
 	}
 	t.Run("a pipe in place of a writer", func(t *testing.T) {
 		cmd := command(t)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), io.Discard, io.Discard
-		made, err := stall.NewCommand(cmd, newFixture(t).cfg)
-		require.NoError(t, err)
+		made := newCommand(t, cmd, newFixture(t).cfg)
 		for _, call := range []func(*stall.Command) error{stdin, stdout, stderr} {
 			require.ErrorIs(t, call(made), watchdog.ErrInvalid)
 		}
@@ -431,9 +405,8 @@ func TestExecPipes(t *testing.T) {
 	}
 	t.Run("after NewCommand", func(t *testing.T) {
 		cmd := command(t)
-		c, err := stall.NewCommand(cmd, newFixture(t).cfg)
-		require.NoError(t, err)
-		_, err = cmd.StdoutPipe()
+		c := newCommand(t, cmd, newFixture(t).cfg)
+		_, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.ErrorIs(t, c.Start(t.Context()), watchdog.ErrInvalid)
 	})
@@ -443,8 +416,7 @@ func TestExecPipes(t *testing.T) {
 		defer r.Close()
 		cmd := command(t, "print:"+ready)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = r, w, w
-		_, err = newFixture(t).run(cmd)
-		require.NoError(t, err)
+		newFixture(t).succeeds(cmd)
 		require.NoError(t, w.Close())
 		require.Equal(t, ready+"\n", all(t, r))
 	})
@@ -536,9 +508,7 @@ func TestKill(t *testing.T) {
 		}
 		return result
 	}
-	t.Run("that runs", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "that runs", func(t *testing.T, f *fixture) {
 		cmd := command(t, stubborn...)
 		c := f.begin(t.Context(), cmd)
 		eventually(t, "all run", func() bool { return len(processesWith(tokenOf(cmd))) == 3 })
@@ -547,15 +517,11 @@ func TestKill(t *testing.T) {
 		require.Empty(t, result.Sent)
 		require.Nil(t, result.Trip)
 	})
-	t.Run("whose background is to be kept", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "whose background is to be kept", func(t *testing.T, f *fixture) {
 		f.cfg.KeepBackground = true
 		killed(t, f.begin(t.Context(), command(t, stubborn...)))
 	})
-	t.Run("that is being ended", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "that is being ended", func(t *testing.T, f *fixture) {
 		f.cfg.Grace = graces(longTime, longTime)
 		ctx, cancel := context.WithCancel(t.Context())
 		cmd := command(t, append(words("child:obey:INT:0;print:x;stay"), stubborn...)...)
@@ -564,9 +530,7 @@ func TestKill(t *testing.T) {
 		eventually(t, "SIGINT has come", func() bool { return len(processesWith(tokenOf(cmd))) == 3 })
 		killed(t, c, context.Canceled)
 	})
-	t.Run("that has something elsewhere", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "that has something elsewhere", func(t *testing.T, f *fixture) {
 		file := filepath.Join(t.TempDir(), "ended")
 		f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "touch:"+file)}
 		result := killed(t, f.begin(t.Context(), command(t, stubborn...)))
@@ -583,13 +547,11 @@ func TestSignalKept(t *testing.T) {
 		f.cfg.KeepBackground = true
 		cmd := command(t, steps...)
 		c := f.begin(t.Context(), cmd)
-		result, err := c.Wait()
-		require.NoError(t, err)
+		result := waited(t, c)
 		require.True(t, result.Finished)
 		return c, func() []int { return processesWith(tokenOf(cmd)) }
 	}
-	t.Run("by a signal", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "by a signal", func(t *testing.T) {
 		c, alive := kept(t, "daemon:ignore:INT;print:there;stay", "daemon:ignore:INT;print:there;stay", "print:"+ready)
 		require.Len(t, alive(), 2)
 		require.Equal(t, alive(), sortedProcesses(t, c))
@@ -602,8 +564,7 @@ func TestSignalKept(t *testing.T) {
 		})
 		requireDone(t, c)
 	})
-	t.Run("by a kill, stopped or not", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "by a kill, stopped or not", func(t *testing.T) {
 		c, alive := kept(t, "daemon:ignore:INT,TERM;print:there;stay", "daemon:print:there;stay", "print:"+ready)
 		require.NoError(t, c.Signal(syscall.SIGSTOP))
 		require.Len(t, alive(), 2)
@@ -651,8 +612,7 @@ func TestSignalTogether(t *testing.T) {
 				assert.Error(t, c.Start(t.Context()))
 			})
 		}
-		_, err := c.Wait()
-		require.NoError(t, err)
+		waited(t, c)
 		eventually(t, "nothing is kept", func() bool { return !keep || errors.Is(c.Kill(), os.ErrProcessDone) })
 		close(ended)
 		callers.Wait()

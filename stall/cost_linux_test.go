@@ -35,8 +35,7 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"outside", "inside"} {
 		for _, output := range []string{"none", "writer", "file"} {
-			t.Run(where+" with output to "+output, func(t *testing.T) {
-				t.Parallel()
+			parallel(t, where+" with output to "+output, func(t *testing.T) {
 				host := command(t, "idle:"+where+":"+output)
 				out, err := host.CombinedOutput()
 				require.NoError(t, err, "%s", out)
@@ -191,8 +190,7 @@ func TestGuardCost(t *testing.T) {
 // startSleep starts a command that sleeps until end.
 func startSleep(t *testing.T, cfg stall.Config) (c *stall.Command, end func()) {
 	t.Helper()
-	c, err := stall.NewCommand(exec.Command("sleep", "300"), cfg)
-	require.NoError(t, err)
+	c = newCommand(t, exec.Command("sleep", "300"), cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, c.Start(ctx))
 	return c, func() {

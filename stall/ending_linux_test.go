@@ -118,8 +118,7 @@ func TestEnding(t *testing.T) {
 				if c.kind == stall.KindWallClock && action == stall.ActionFail {
 					continue // it has no action
 				}
-				t.Run(start+" ended by "+c.name+", "+string(action), func(t *testing.T) {
-					t.Parallel()
+				parallel(t, start+" ended by "+c.name+", "+string(action), func(t *testing.T) {
 					endOne(t, c, start, action)
 				})
 			}
@@ -245,8 +244,7 @@ func TestIgnoredTrip(t *testing.T) {
 			if observes && c.kind != stall.KindTerminal {
 				continue
 			}
-			t.Run(string(c.kind), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, string(c.kind), func(t *testing.T) {
 				f, ctx := newFixture(t), t.Context()
 				f.cfg.OnStall, f.cfg.OnTerminal = stall.ActionIgnore, stall.ActionIgnore
 				if observes {
@@ -271,9 +269,7 @@ func TestIgnoredTrip(t *testing.T) {
 			})
 		}
 	}
-	t.Run("and a context that ends after it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "and a context that ends after it", func(t *testing.T, f *fixture) {
 		f.cfg.OnTerminal, f.cfg.AsIncomplete = stall.ActionIgnore, true
 		ctx, cancel := context.WithCancelCause(t.Context())
 		f.cfg.Store = &endingStore{f.store, func() { cancel(errEnough) }} // once the trip is on record
@@ -313,9 +309,7 @@ func TestPipesEnd(t *testing.T) {
 		{"though a daemon holds them and ignores signals", "print:" + ready + " heir:ignore:INT,TERM;stay stay", false,
 			context.Canceled},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.KeepBackground, f.cfg.Grace = c.keep, graces(50*time.Millisecond, 50*time.Millisecond)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -389,9 +383,7 @@ func TestSteps(t *testing.T) {
 			"SIGTERM SIGKILL", 2},
 		{"a signal without a name", []stall.Step{{Signal: 42, Grace: pause}}, "print:x", "signal 42 SIGKILL", 2},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.Grace = c.grace
 			told := make(chan stall.Escalation, 10)
 			f.cfg.OnSignal = func(e stall.Escalation) { told <- e }
@@ -494,8 +486,7 @@ func TestStepsOfContext(t *testing.T) {
 	cmd := command(t, "obey:QUIT:3", "print:"+ready, "stay")
 	cmd.Stdout = &onFirstWrite{cancel}
 	grace := []stall.Step{{Signal: syscall.SIGQUIT, Grace: longTime}}
-	c, err := stall.NewCommand(cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: grace})
-	require.NoError(t, err)
+	c := newCommand(t, cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: grace})
 	grace[0] = stall.Step{Signal: syscall.SIGSTOP}
 	require.NoError(t, c.Start(ctx))
 	result, err := c.Wait()
@@ -519,8 +510,7 @@ func TestNoLimit(t *testing.T) {
 		"a folder":   {stall.Config{Artifacts: t.TempDir()}, 1},
 		"only these": {stall.Config{}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			var log bytes.Buffer
 			c.cfg.Step, c.cfg.Logger = "build", slog.New(slog.NewTextHandler(&log, nil))
 			result, err := stall.Run(t.Context(), command(t), c.cfg)

@@ -89,8 +89,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 		{"the wall clock", func(c *stall.Config) { c.WallClock = limit }, nil, false, false, 0},
 		{"a silence, and fails", stuck, nil, false, true, 5},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, c.name, func(t *testing.T) {
 			for range rounds {
 				f := newFixture(t)
 				c.change(&f.cfg)
@@ -169,8 +168,7 @@ func TestFinishedAtTheLimit(t *testing.T) {
 	rounds := racing.Rounds(24, 960)
 	limit := 150 * time.Millisecond
 	for worker := range 4 {
-		t.Run(strconv.Itoa(worker), func(t *testing.T) {
-			t.Parallel()
+		parallel(t, strconv.Itoa(worker), func(t *testing.T) {
 			for n := worker; n < rounds; n += 4 {
 				endAtLimit(t, limit, n)
 			}
@@ -288,8 +286,7 @@ func TestFinishedBeforeLateNews(t *testing.T) {
 				// The stop is asked about after 400 ms, twice, and the command is signalled without the guard.
 				time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
 			}}}
-			result, err := f.run(cmd)
-			require.NoError(t, err)
+			result := f.succeeds(cmd)
 			require.True(t, result.Finished)
 			require.Empty(t, result.Sent)
 			require.Equal(t, c.left, result.LeftBehind)
@@ -377,8 +374,7 @@ func TestLostGuard(t *testing.T) {
 	t.Run("while the command runs", func(t *testing.T) {
 		f := newFixture(t)
 		cmd := command(t, "stay")
-		c, err := stall.NewCommand(cmd, f.cfg)
-		require.NoError(t, err)
+		c := newCommand(t, cmd, f.cfg)
 		require.NoError(t, c.Start(t.Context()))
 		kill(cmd)
 		result, err := c.Wait()

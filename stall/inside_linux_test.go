@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,8 +23,7 @@ import (
 func TestInsideRun(t *testing.T) {
 	t.Parallel()
 	for _, disabled := range []bool{false, true} {
-		t.Run(fmt.Sprint("output is the run's activity, and silence is not, disabled: ", disabled), func(t *testing.T) {
-			t.Parallel()
+		parallel(t, fmt.Sprint("output is the run's activity, and silence is not, disabled: ", disabled), func(t *testing.T) {
 			f := newInsideFixture(t)
 			f.cfg.Disabled = disabled
 			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
@@ -34,8 +32,7 @@ func TestInsideRun(t *testing.T) {
 			require.Greater(t, w.Elapsed(), 3500*time.Millisecond, "while it printed it was alive")
 		})
 	}
-	t.Run("a probe's change is its progress, and sameness is not", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a probe's change is its progress, and sameness is not", func(t *testing.T) {
 		for _, c := range []struct {
 			words string
 			stuck bool
@@ -44,8 +41,7 @@ func TestInsideRun(t *testing.T) {
 			{"=progressing", false},
 			{"a,a", true},
 		} {
-			t.Run(c.words[:3], func(t *testing.T) {
-				t.Parallel()
+			parallel(t, c.words[:3], func(t *testing.T) {
 				var err error
 				for n := 0; n < attempts && (n == 0 || errors.Is(err, watchdog.NoProgressExceeded) != c.stuck); n++ {
 					f := newInsideFixture(t)
@@ -60,8 +56,7 @@ func TestInsideRun(t *testing.T) {
 		}
 	})
 	for _, step := range []string{"flood:" + floodSize, "print:" + ready} { // a reader is slow after the end, too
-		t.Run("a slow reader opens a hold on the run, "+step, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, "a slow reader opens a hold on the run, "+step, func(t *testing.T) {
 			f := newInsideFixture(t)
 			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond, FromFirstSign: true}, false)
 			cmd := command(t, step)
@@ -72,8 +67,7 @@ func TestInsideRun(t *testing.T) {
 			require.NoError(t, w.Close())
 		})
 	}
-	t.Run("a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
 		f := newInsideFixture(t)
 		_, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
 		for _, change := range []func(*stall.Config){
@@ -116,9 +110,7 @@ func TestFaultyStore(t *testing.T) {
 		{"one that hangs delays the first signal by the record timeout", nil, 500 * time.Millisecond},
 		{"one that fails does not delay it", errEnough, longTime},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.Store, f.cfg.RecordTimeout = &faultyStore{f.store, c.fails}, c.bound
 			result, err := f.run(f.terminal())
 			first := result.Sent[0].At.Sub(result.Trip.ObservedAt)
@@ -131,9 +123,8 @@ func TestFaultyStore(t *testing.T) {
 			require.ErrorIs(t, err, cmp.Or(c.fails, context.DeadlineExceeded))
 		})
 	}
-	t.Run("one that cannot be read is none of the command's business, whose window is its own", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	const unread = "one that cannot be read is none of the command's business, whose window is its own"
+	inFixture(t, unread, func(t *testing.T, f *fixture) {
 		f.cfg.Store = unreadable{f.store}
 		result, err := stall.Run(t.Context(), command(t), f.cfg)
 		require.NoError(t, err)
@@ -159,8 +150,7 @@ func TestRunInTime(t *testing.T) {
 		"if all processes ignore the signals and a child keeps the output open": false,
 		"if a Writer of the host never returns":                                 true,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			const wallClock = 2 * time.Second
 			most, took := wallClock+400*time.Millisecond+time.Second+2*time.Second, longTime // two for a busy machine
 			for n := 0; n < attempts && took >= most; n++ {
@@ -193,9 +183,7 @@ func TestRunInTime(t *testing.T) {
 			return context.WithTimeout(ctx, 3*time.Second)
 		},
 	} {
-		t.Run("if the command has ended and a Writer never returns, when "+name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, "if the command has ended and a Writer never returns, when "+name, func(t *testing.T, f *fixture) {
 			release := make(chan struct{})
 			defer close(release)
 			ctx, cancel := set(&f.cfg, t.Context())
@@ -222,8 +210,7 @@ func (w *blocking) Write(p []byte) (int, error) {
 func TestInsideTimer(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Second // longer than a busy machine delays a command
-	t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "output is a sign of life, and silence ends the command", func(t *testing.T) {
 		f := newInsideFixture(t)
 		f.cfg.Artifacts = ""
 		ctx, timer := idle.WithLimit(t.Context(), limit)
@@ -236,8 +223,7 @@ func TestInsideTimer(t *testing.T) {
 		require.True(t, stopped)
 		require.ErrorIs(t, err, stop)
 	})
-	t.Run("a reader that is behind is not silence, inside two timers and a run", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a reader that is behind is not silence, inside two timers and a run", func(t *testing.T) {
 		f := newInsideFixture(t)
 		f.cfg.Artifacts = ""
 		_, around := outerRun(t, f.store, watchdog.Budget{}, false)
@@ -250,8 +236,7 @@ func TestInsideTimer(t *testing.T) {
 		_, err := stall.Run(ctx, cmd, f.cfg)
 		require.NoError(t, err)
 	})
-	t.Run("a probe that says so is a sign of life", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a probe that says so is a sign of life", func(t *testing.T) {
 		err := context.DeadlineExceeded
 		for n := 0; n < attempts && err != nil; n++ {
 			f := newInsideFixture(t)
@@ -298,9 +283,7 @@ func finishes(f *fixture, ctx context.Context, probed string) { //nolint:revive 
 	cmd := command(f, "print:"+ready, "sleep:300ms", "exit:3")
 	cmd.Stdout = &out
 	result, err := stall.Run(ctx, cmd, f.cfg)
-	var exit *exec.ExitError
-	require.ErrorAs(f, err, &exit)
-	require.Equal(f, 3, exit.ExitCode())
+	require.Equal(f, 3, exitCode(f, err))
 	require.True(f, result.Finished)
 	require.Nil(f, result.Trip)
 	require.Zero(f, result.Probes.Count)
@@ -312,8 +295,7 @@ func finishes(f *fixture, ctx context.Context, probed string) { //nolint:revive 
 
 func TestDisabled(t *testing.T) {
 	t.Parallel()
-	t.Run("a command goes on until it exits, and the log says so, once", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a command goes on until it exits, and the log says so, once", func(t *testing.T) {
 		f, probed := disabled(t)
 		var log bytes.Buffer
 		f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -322,8 +304,7 @@ func TestDisabled(t *testing.T) {
 		require.Contains(t, log.String(),
 			`level=INFO msg="stall sentinel is disabled and does not watch the command" run=run/step`)
 	})
-	t.Run("so does one in a run that nothing guards", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "so does one in a run that nothing guards", func(t *testing.T) {
 		f, probed := disabled(t)
 		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
 			Disabled: true, Store: f.cfg.Store, Logger: discard, Budget: watchdog.Budget{WallClock: time.Millisecond},

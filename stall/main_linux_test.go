@@ -142,12 +142,54 @@ func newFixture(tb testing.TB) *fixture {
 	}}
 }
 
+// inFixture runs a subtest in a fixture of its own, beside others.
+func inFixture(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	parallel(t, name, func(t *testing.T) { test(t, newFixture(t)) })
+}
+
+// parallel runs a subtest beside others.
+func parallel(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
+}
+
 func (f *fixture) run(cmd *exec.Cmd) (*stall.Result, error) {
 	f.Helper()
 	result, err := stall.Run(f.Context(), cmd, f.cfg)
 	require.NotNil(f, result, "%v", err)
 	require.Empty(f, result.Survivors)
 	return result, err
+}
+
+// succeeds runs a command that ends by itself, without an error.
+func (f *fixture) succeeds(cmd *exec.Cmd) *stall.Result {
+	f.Helper()
+	result, err := f.run(cmd)
+	require.NoError(f, err)
+	return result
+}
+
+// newCommand makes a command that is not started.
+func newCommand(t *testing.T, cmd *exec.Cmd, cfg stall.Config) *stall.Command {
+	t.Helper()
+	c, err := stall.NewCommand(cmd, cfg)
+	require.NoError(t, err)
+	return c
+}
+
+// A waiter is a command that was started.
+type waiter interface{ Wait() (*stall.Result, error) }
+
+// waited waits for a command that ends without an error.
+func waited(t *testing.T, c waiter) *stall.Result {
+	t.Helper()
+	result, err := c.Wait()
+	require.NoError(t, err)
+	return result
 }
 
 // stalled runs a command that is ended because it is stuck.

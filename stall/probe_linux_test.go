@@ -1,24 +1,32 @@
 package stall_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
+	"github.com/seed62658d38/watchdog/internal/golden"
+	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -79,9 +87,7 @@ func TestProbe(t *testing.T) {
 			p.OnError, p.ErrorThreshold, p.Command = stall.ErrorTerminal, 2, []string{"/does/not/exist"}
 		}, stall.KindTerminal, 2, "stall/probe_blind:start"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.Probe = f.probe(c.words)
 			if c.change != nil {
 				c.change(f.cfg.Probe)
@@ -133,8 +139,7 @@ func TestLogFails(t *testing.T) {
 	f.cfg.Logger = slog.New(calling{slog.DiscardHandler, func() { <-released }})
 	f.cfg.Probe = f.probe("fail")
 	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
-	result, err := f.run(command(t, "await:"+lines))
-	require.NoError(t, err)
+	result := f.succeeds(command(t, "await:"+lines))
 	require.Positive(t, result.Probes.Blind)
 }
 
@@ -148,9 +153,7 @@ func TestProbeTree(t *testing.T) {
 		{"with the daemon that it left", []string{"daemon:ignore:INT,TERM;print:" + ready + ";stay", "print:{}"}},
 		{"with its children when it hangs", []string{"child:ignore:INT,TERM;print:" + ready + ";stay", "stay"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.Probe = &stall.Probe{
 				Command:  childCommand(t, c.steps...),
 				Interval: time.Millisecond, Timeout: time.Second, OnError: stall.ErrorStall, StallThreshold: 2, ErrorThreshold: 2,
@@ -158,14 +161,11 @@ func TestProbeTree(t *testing.T) {
 			f.stalled(command(t, "stay")) // the probe has the command's environment, and so the token
 		})
 	}
-	t.Run("when the command ends while it runs", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "when the command ends while it runs", func(t *testing.T, f *fixture) {
 		began := filepath.Join(t.TempDir(), "began")
 		f.cfg.Probe = &stall.Probe{Command: childCommand(t, "ignore:INT,TERM", "touch:"+began, "stay"), Timeout: longTime}
 		at := time.Now()
-		_, err := f.run(command(t, "await:"+began))
-		require.NoError(t, err)
+		f.succeeds(command(t, "await:"+began))
 		within(t, 2*slack, at)
 	})
 }
@@ -261,8 +261,7 @@ func TestPrivileges(t *testing.T) {
 		{"a thread that dropped a capability", "capability-of-thread", "nothing", "a thread with privileges of its own", false},
 		{"a thread without new privileges", "new-privileges-of-thread", "nothing", "a thread with privileges of its own", false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, c.name, func(t *testing.T) {
 			folder, err := os.MkdirTemp("", "privileges") //nolint:usetesting // only its owner can reach t.TempDir
 			require.NoError(t, err)
 			t.Cleanup(func() { os.RemoveAll(folder) })
@@ -292,4 +291,326 @@ func mayOf(t *testing.T, folder, name string) string {
 	text, err := os.ReadFile(filepath.Join(folder, name))
 	require.NoError(t, err)
 	return string(text)
+}
+
+// variable matches what differs from run to run.
+var variable = regexp.MustCompile(
+	`("(?:observed_at_unix|sent_at_unix_ms|at_unix_ms|duration_ms|decided_at_unix)": ?)\d+|("event_id": ")[0-9a-f-]+`)
+
+func normal(text string) string { return variable.ReplaceAllString(text, "${1}${2}0") }
+
+// terminalProbe is the output of a probe that trips at once.
+const terminalProbe = `{"class": "terminal", "fingerprints": ["k8s/crd/missing:widgets"], "reasons": ["waits"]}`
+
+// TestArtifacts compares the artifacts of a trip with golden files.
+func TestArtifacts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.CheckID, f.cfg.Workflow, f.cfg.Iteration, f.cfg.AsIncomplete = "tests-pass", "release", 3, true
+	f.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: func(p []byte) []byte {
+		return bytes.ReplaceAll(p, []byte("hunter2"), []byte("***"))
+	}}
+	f.cfg.StepLog = "context/step/_logs/worker.log"
+	printed := filepath.Join(t.TempDir(), "printed")
+	f.cfg.Probe = &stall.Probe{
+		Command: childCommand(t, "await:"+printed, "print:"+terminalProbe), Publish: true, Timeout: longTime,
+	}
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "exit:0"), Timeout: longTime}
+	result, err := f.run(command(t, "obey:INT:7", "warn:password hunter2", "touch:"+printed, "stay"))
+	require.NoError(t, err, "an incomplete check is no error")
+	require.True(t, result.Incomplete)
+	require.Equal(t, filepath.Join(f.cfg.Artifacts, "step", "_stall"), result.Artifacts)
+	require.NoError(t, result.ArtifactErr)
+	require.ElementsMatch(t, words("event.json decision.json probe.jsonl stderr.tail.log"), f.artifacts())
+	require.Equal(t, "password ***\n", f.artifact("stderr.tail.log"))
+	for _, name := range words("event.json decision.json probe.jsonl") {
+		golden.Compare(t, "testdata/"+name, strings.ReplaceAll(normal(f.artifact(name)), f.cfg.Artifacts, "context"))
+	}
+}
+
+// TestEventBeforeSignal checks that event.json is there before the first signal.
+func TestEventBeforeSignal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	copied := filepath.Join(t.TempDir(), "copied")
+	event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
+	result, _ := f.stalled(f.terminal("copy:" + event + ":" + copied))
+	require.Zero(t, result.ExitCode, "its signal handler found the file")
+	text, err := os.ReadFile(copied)
+	require.NoError(t, err)
+	var before record
+	require.NoError(t, json.Unmarshal(text, &before))
+	require.False(t, before.Complete)
+	require.Equal(t, words("SIGINT SIGTERM SIGKILL"), before.Action.Requested)
+	require.Empty(t, before.Action.Sent)
+	require.NotEmpty(t, before.EventID)
+	after := f.record()
+	require.True(t, after.Complete)
+	require.Equal(t, before.EventID, after.EventID)
+	require.Len(t, after.Action.Sent, 1)
+}
+
+// TestArtifactFails checks that an artifact that cannot be written, as on a full disk, does not keep a command alive.
+func TestArtifactFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	result, _ := f.stalled(f.terminal("touch:" + filepath.Join(f.cfg.Artifacts, "step")))
+	require.Equal(t, syscall.SIGINT, result.EndedBy)
+	require.ErrorContains(t, result.ArtifactErr, "step is not a folder")
+	require.Empty(t, result.Artifacts)
+}
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	for want, one := range map[string]bool{"oops\n": false, "oops\nready\n": true} {
+		name := fmt.Sprint("is the end of standard error, and of both outputs if they are one writer: ", one)
+		inFixture(t, name, func(t *testing.T, f *fixture) {
+			f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { return p }}
+			cmd := f.terminal("warn:oops")
+			if one {
+				cmd.Stdout = new(strings.Builder)
+				cmd.Stderr = cmd.Stdout
+			}
+			f.stalled(cmd)
+			require.Equal(t, want, f.artifact("stderr.tail.log"))
+			require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
+		})
+	}
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for says, redact := range map[string]func([]byte) []byte{
+		"Tail.Redact panicked":             func(p []byte) []byte { panic(string(p)) },
+		"Tail.Redact ended its goroutine":  func([]byte) []byte { runtime.Goexit(); return nil },
+		"Tail.Redact did not return in 2s": func(p []byte) []byte { <-hang; return p },
+	} {
+		inFixture(t, "is not written if "+says, func(t *testing.T, f *fixture) {
+			f.cfg.RecordTimeout, f.cfg.Tail = 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
+			result, _ := f.stalled(f.terminal("warn:oops"))
+			require.ErrorContains(t, result.ArtifactErr, says+"; the tail was not written")
+			require.NotContains(t, result.ArtifactErr.Error(), "oops")
+			require.True(t, f.record().Complete, "and nothing else is missing")
+			require.Equal(t, []string{"event.json"}, f.artifacts())
+		})
+	}
+}
+
+// TestEarlierAttempt checks that the files of an earlier attempt never pass for those of this one.
+func TestEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Probe, f.cfg.AsIncomplete = f.probe("=terminal"), true
+	f.succeeds(command(t, "stay"))
+	all := words("decision.json event.json probe.jsonl")
+	require.ElementsMatch(t, all, f.artifacts())
+	earlier := map[string]string{}
+	for _, name := range all {
+		earlier[name] = f.artifact(name)
+	}
+	f.cfg.Probe = nil
+	folder := filepath.Join(f.cfg.Artifacts, f.cfg.Step, "_stall")
+	cmd := command(t, "exit:0")
+	result := f.succeeds(cmd)
+	require.Empty(t, result.Artifacts)
+	for _, name := range all {
+		require.False(t, exists(filepath.Join(folder, name)))
+		require.Equal(t, earlier[name], f.artifact("previous."+name))
+	}
+	f.succeeds(command(t, "exit:0"))
+	require.Empty(t, f.artifacts(), "they are of no use any more")
+}
+
+// TestIgnored checks that each silence that is ignored is recorded.
+func TestIgnored(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.NoOutput, f.cfg.OnStall = 200*time.Millisecond, stall.ActionIgnore
+	trips := filepath.Join(t.TempDir(), "trips")
+	f.cfg.Store = &endingStore{f.store, func() { appendLine(t, trips) }}
+	result, err := f.run(command(t,
+		"lines:"+trips+":1", "print:a", "lines:"+trips+":2", "print:b", "lines:"+trips+":3"))
+	require.NoError(t, err)
+	require.Len(t, result.Trips, 3)
+	require.Len(t, f.events(watchdog.EventWarning), 3)
+	require.Equal(t, *result.Trip, result.Trips[0])
+	require.Empty(t, result.Fingerprints(), "the command has finished")
+}
+
+// appendLine tells a child of one more event.
+func appendLine(t *testing.T, path string) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if assert.NoError(t, err) {
+		_, err = file.WriteString("\n")
+		assert.NoError(t, errors.Join(err, file.Close()))
+	}
+}
+
+// TestVolatile checks that a probe which always differs in the same field is noticed.
+func TestVolatile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var log bytes.Buffer
+	f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	f.cfg.Probe = f.probe("1,2,3,4,5,6,7,8")
+	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+	result, err := stall.Run(context.Background(), command(t, "lines:"+lines+":8"), f.cfg)
+	require.NoError(t, err)
+	require.Equal(t, []string{"state.at"}, result.Probes.Volatile)
+	require.Equal(t, 1, strings.Count(log.String(), "state.at"), log.String())
+}
+
+// canary is a text that stands for a secret of a command or a probe.
+const canary = "canary-7c1e9f"
+
+// A secretsFixture collects every text that is written about a command, by the name of its place.
+type secretsFixture struct {
+	*fixture
+	logs  locked.Buffer
+	texts map[string]string
+}
+
+func newSecretsFixture(t *testing.T) *secretsFixture {
+	c := &secretsFixture{fixture: newFixture(t), texts: map[string]string{}}
+	c.cfg.Logger = slog.New(slog.NewTextHandler(&c.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c.cfg.WallClock = longTime
+	c.cfg.NoOutput = longTime
+	c.cfg.Terminal = readyLine
+	c.cfg.AsIncomplete = true
+	return c
+}
+
+// runWithSecrets runs a command with canaries in its arguments, environment, input and outputs.
+func (c *secretsFixture) runWithSecrets(steps ...string) {
+	c.Helper()
+	all := []string{"print:" + canary, "warn:" + canary, "touch:" + filepath.Join(c.TempDir(), canary)}
+	cmd := command(c, append(all, steps...)...)
+	cmd.Env = append([]string{"PASSWORD=" + canary}, cmd.Env...)
+	cmd.Stdin = strings.NewReader(canary)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, failing{}
+	if c.cfg.Tail != nil {
+		cmd.Stderr = &strings.Builder{}
+	}
+	c.collect(stall.Run(c.Context(), cmd, c.cfg))
+}
+
+func (c *secretsFixture) collect(result *stall.Result, err error) {
+	c.Helper()
+	c.texts["the error"] = fmt.Sprintf("%v %+v", err, err)
+	c.texts["the log"] = c.logs.String()
+	if result != nil {
+		c.texts["the result"] = fmt.Sprintf("%+v %+v %v %v", result, result.Trip, result.ArtifactErr, result.OutputErr) +
+			fmt.Sprintf("%+v", result.AlsoEnded)
+	}
+	for _, id := range []string{"run", "run/step"} {
+		events, readErr := c.store.Read(context.Background(), watchdog.AggregateType, id)
+		require.NoError(c, readErr)
+		for i, e := range events {
+			c.texts[fmt.Sprintf("event %d of %s", i, id)] = fmt.Sprintf("%+v %s", e, e.Payload)
+		}
+	}
+	_ = filepath.WalkDir(c.cfg.Artifacts, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			text, _ := os.ReadFile(path)
+			c.texts[entry.Name()] = path + string(text)
+		}
+		return nil
+	})
+}
+
+// leaks returns the names of the texts that contain the canary.
+func (c *secretsFixture) leaks() (names []string) {
+	for name, text := range c.texts {
+		if strings.Contains(text, canary) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// secretProbe prints canaries in every field but its fingerprints.
+var secretProbe = "print:" + strings.ReplaceAll(
+	`{"class": "stalled", "digest": "SECRET", "summary": "SECRET", "reasons": ["SECRET"], "SECRET": "SECRET"}`,
+	"SECRET", canary)
+
+// TestSecrets checks that no place holds a secret.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	probe := func(t *testing.T, steps ...string) *stall.Probe {
+		return &stall.Probe{Command: childCommand(t, steps...), Interval: time.Millisecond, Timeout: longTime}
+	}
+	for _, c := range []struct {
+		name  string
+		run   func(*secretsFixture)
+		finds string // in one of the places, to show that there is something to search
+	}{
+		{"after a terminal line", func(c *secretsFixture) { c.runWithSecrets("print:"+ready, "stay") }, "terminal pattern 1"},
+		{"after a probe's trip", func(c *secretsFixture) {
+			c.cfg.Probe = probe(t, secretProbe)
+			c.runWithSecrets("stay")
+		}, "3 probes in a row saw the same"},
+		{"after probes that fail and print no object", func(c *secretsFixture) {
+			c.cfg.Probe = probe(t, "print:"+canary, "warn:"+canary)
+			c.cfg.Probe.OnError = stall.ErrorStall
+			c.runWithSecrets("stay")
+		}, "probe_blind:output"},
+		{"after a probe that cannot be started", func(c *secretsFixture) {
+			c.cfg.Probe = &stall.Probe{
+				Command: []string{"/no/such/" + canary, canary}, Interval: time.Millisecond, OnError: stall.ErrorTerminal,
+			}
+			c.runWithSecrets("stay")
+		}, "probe_blind:start"},
+		{"after an AlsoEnd that fails", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "print:"+canary, "warn:"+canary, "env:PASSWORD", "exit:3")}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "its exit status is 3"},
+		{"after an AlsoEnd that cannot be started", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"/no/such/" + canary, canary}}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "it cannot be started"},
+		{"before an AlsoEnd that is not there", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{canary, canary}}
+			c.runWithSecrets("stay")
+		}, "AlsoEnd.Command"},
+		{"after a failure", func(c *secretsFixture) { c.runWithSecrets("exit:3") }, "exit status 3"},
+		{"after a failed start", func(c *secretsFixture) {
+			cmd := command(c, canary)
+			cmd.Path, cmd.Dir = "/no/such/"+canary, "/no/such/"+canary
+			c.collect(stall.Run(c.Context(), cmd, c.cfg))
+		}, "no such file"},
+	} {
+		parallel(t, c.name, func(t *testing.T) {
+			f := newSecretsFixture(t)
+			c.run(f)
+			require.Empty(t, f.leaks())
+			require.Contains(t, fmt.Sprint(f.texts), c.finds)
+		})
+	}
+}
+
+// TestSecretsOptIn checks that a secret is only in places for which that was turned on.
+func TestSecretsOptIn(t *testing.T) {
+	t.Parallel()
+	keep := func(p []byte) []byte { return p }
+	clean := func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(canary), []byte("***")) }
+	t.Run("the tail, if the redaction leaves it there", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: keep}
+		c.runWithSecrets("print:"+ready, "stay")
+		require.Equal(t, []string{"stderr.tail.log"}, c.leaks())
+	})
+	t.Run("not even the tail, if the redaction removes it", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: clean}
+		c.runWithSecrets("print:"+ready, "stay")
+		require.Empty(t, c.leaks())
+		require.Contains(t, c.texts["stderr.tail.log"], "***")
+	})
+	t.Run("what a probe publishes", func(t *testing.T) {
+		c := newSecretsFixture(t)
+		c.cfg.Probe = &stall.Probe{
+			Command: childCommand(t, secretProbe), Interval: time.Millisecond, Timeout: longTime, Publish: true,
+		}
+		c.runWithSecrets("stay")
+		require.ElementsMatch(t, []string{"probe.jsonl", "event.json", "decision.json", "the result"}, c.leaks())
+	})
 }

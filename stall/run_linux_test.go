@@ -33,8 +33,7 @@ func TestExit(t *testing.T) {
 	cmd.Env = append([]string{"COLOUR=green"}, cmd.Env...)
 	var out strings.Builder
 	cmd.Stdout = &out
-	result, err := f.run(cmd)
-	require.NoError(t, err)
+	result := f.succeeds(cmd)
 	require.Equal(t, cmd.Dir+"\ngreen\n", out.String())
 	require.True(t, result.Finished)
 	require.Zero(t, result.ExitCode)
@@ -57,8 +56,7 @@ func TestLeftBehind(t *testing.T) {
 		cmd := command(t, "daemon:ignore:TERM,INT;print:"+ready+";stay")
 		cmd.Stdout = new(strings.Builder)
 		began := time.Now()
-		result, err := f.run(cmd)
-		require.NoError(t, err)
+		result := f.succeeds(cmd)
 		require.Equal(t, 1, result.LeftBehind)
 		within(t, time.Second+slack, began)
 	})
@@ -66,11 +64,9 @@ func TestLeftBehind(t *testing.T) {
 		f := newFixture(t)
 		f.cfg.KeepBackground = true
 		cmd := command(t, "daemon:unmark;print:"+ready+";stay")
-		_, err := f.run(cmd)
-		require.NoError(t, err)
+		f.succeeds(cmd)
 		for range 5 {
-			_, err := newFixture(t).run(command(t, "daemon:print:"+ready+";stay"))
-			require.NoError(t, err)
+			newFixture(t).succeeds(command(t, "daemon:print:"+ready+";stay"))
 		}
 		require.Len(t, processesWith(tokenOf(cmd)), 1)
 		endAll(tokenOf(cmd))
@@ -94,8 +90,7 @@ func TestLeftBehind(t *testing.T) {
 				log := filepath.Join(t.TempDir(), "talked")
 				cmd := command(t, "serve:"+log)
 				cmd.Stdout, cmd.Stderr = to, to
-				result, err := f.run(cmd)
-				require.NoError(t, err)
+				result := f.succeeds(cmd)
 				require.NoError(t, result.OutputErr)
 				require.Zero(t, result.LeftBehind)
 				require.Len(t, processesWith(tokenOf(cmd)), 1)
@@ -287,8 +282,7 @@ func TestExitErrorAsExec(t *testing.T) {
 		"a child that was left":         "sleep 1 & exit 6",
 		"a failed standard output":      "echo lost >/dev/full",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			plain, guarded := exec.Command("sh", "-c", script), exec.Command("sh", "-c", script)
 			plain.Dir, guarded.Dir = t.TempDir(), t.TempDir()
 			want := plain.Run()
@@ -327,8 +321,7 @@ func TestExitErrorState(t *testing.T) {
 	var out strings.Builder
 	cmd := exec.Command("sh", "-c", "echo $$; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; exit 3")
 	cmd.Stdout = &out
-	c, err := stall.NewCommand(cmd, newFixture(t).cfg)
-	require.NoError(t, err)
+	c := newCommand(t, cmd, newFixture(t).cfg)
 	require.NoError(t, c.Start(t.Context()))
 	require.Nil(t, cmd.ProcessState, "before Wait, which alone sets it")
 	result, err := c.Wait()
@@ -356,9 +349,7 @@ func TestExitErrorState(t *testing.T) {
 // with status 0 or if the reason is no error.
 func TestExitErrorEnded(t *testing.T) {
 	t.Parallel()
-	t.Run("and exits with status 0 then", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "and exits with status 0 then", func(t *testing.T, f *fixture) {
 		cmd := f.terminal("obey:INT:0")
 		_, err := f.run(cmd)
 		var exit *exec.ExitError
@@ -366,13 +357,10 @@ func TestExitErrorEnded(t *testing.T) {
 		require.NotErrorAs(t, err, &exit)
 		require.True(t, cmd.ProcessState.Success())
 	})
-	t.Run("as an incomplete check", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "as an incomplete check", func(t *testing.T, f *fixture) {
 		f.cfg.NoOutput, f.cfg.AsIncomplete = 100*time.Millisecond, true
 		cmd := command(t, "stay")
-		_, err := f.run(cmd)
-		require.NoError(t, err)
+		f.succeeds(cmd)
 		require.Equal(t, "signal: interrupt", cmd.ProcessState.String())
 	})
 }
@@ -443,8 +431,7 @@ func TestExitErrorNotStarted(t *testing.T) {
 		"a NUL":                     {line: []string{"true", "a\x00b"}},
 		"a context that has ended":  {ctx: ended, line: []string{"true"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			ctx := c.ctx
 			if ctx == nil {
 				ctx = t.Context()

@@ -32,8 +32,7 @@ func TestInput(t *testing.T) {
 		cmd.Stdin = in
 		var out strings.Builder
 		cmd.Stdout = &out
-		_, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
+		newFixture(t).succeeds(cmd)
 		return out.String()
 	}
 	text := strings.Repeat("much more than a pipe holds\n", 100_000)
@@ -51,8 +50,7 @@ func TestInput(t *testing.T) {
 	t.Run("that nobody reads does not delay Run", func(t *testing.T) {
 		cmd := command(t)
 		cmd.Stdin = strings.NewReader(text)
-		_, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
+		newFixture(t).succeeds(cmd)
 	})
 }
 
@@ -68,8 +66,7 @@ func TestOutputToFile(t *testing.T) {
 		"whose growth does not matter":  {stall.Config{ActivitySource: stall.ActivityStderr}, false},
 		"in which lines are looked for": {stall.Config{Terminal: anyLine}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 			require.NoError(t, err)
 			defer file.Close()
@@ -94,8 +91,7 @@ func TestOutput(t *testing.T) {
 		cmd := command(t, "print:a", "warn:b")
 		var out, errs strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		_, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
+		newFixture(t).succeeds(cmd)
 		require.Equal(t, "a\nb\n", out.String()+errs.String())
 		require.Equal(t, "a\n", out.String())
 	})
@@ -116,8 +112,7 @@ func TestOutput(t *testing.T) {
 	t.Run("to a writer that fails is reported", func(t *testing.T) {
 		cmd := command(t, "print:a")
 		cmd.Stdout = failing{}
-		result, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
+		result := newFixture(t).succeeds(cmd)
 		require.ErrorIs(t, result.OutputErr, errEnough)
 	})
 }
@@ -138,9 +133,7 @@ func TestActivitySource(t *testing.T) {
 		{stall.ActivityStderr, false, true},
 		{stall.ActivityStderr, true, false},
 	} {
-		t.Run(fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T, f *fixture) {
 			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 3*time.Second
 			steps := "every:50ms:x"
 			if !c.stalls {
@@ -168,21 +161,16 @@ func TestOutputFile(t *testing.T) {
 		t.Cleanup(func() { _ = file.Close() })
 		return file
 	}
-	t.Run("one that grows is not a stall", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "one that grows is not a stall", func(t *testing.T, f *fixture) {
 		f.cfg.NoOutput = 3 * time.Second
 		cmd, file := command(t, "every:100ms:x:40"), open(t)
 		cmd.Stdout = file
-		_, err := f.run(cmd)
-		require.NoError(t, err)
+		f.succeeds(cmd)
 		text, err := os.ReadFile(file.Name())
 		require.NoError(t, err)
 		require.Equal(t, strings.Repeat("x\n", 40), string(text))
 	})
-	t.Run("one that does not grow is a stall, in time", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "one that does not grow is a stall, in time", func(t *testing.T, f *fixture) {
 		f.cfg.NoOutput = 2 * time.Second
 		cmd := command(t, "print:x", "stay")
 		cmd.Stdout = open(t)
@@ -214,8 +202,7 @@ func TestStoppedHost(t *testing.T) {
 		{"and goes on shortly after the limit", time.Second, 2050 * time.Millisecond, "3500ms", false},
 		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "1m", true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, c.name, func(t *testing.T) {
 			for range racing.Rounds(1, 5) {
 				cmd := command(t, "stoppable:"+c.quiet)
 				// In the group of the tests a stopped process would have the kernel hang up on all of it, when a process
@@ -263,8 +250,7 @@ func TestOneFile(t *testing.T) {
 		f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("never")}
 		cmd := command(t, "alternate:1000")
 		cmd.Stdout, cmd.Stderr = out, errs
-		_, err := f.run(cmd)
-		require.NoError(t, err)
+		f.succeeds(cmd)
 		require.NoError(t, out.Close())
 		require.NoError(t, errs.Close())
 		text, err := os.ReadFile(path)
@@ -308,9 +294,7 @@ func TestForward(t *testing.T) {
 	cmd := command(t, "obey:TERM:9", "print:"+ready, "stay")
 	cmd.Stdout = &onFirstWrite{func() { forward <- syscall.SIGCONT; forward <- syscall.SIGTERM; close(forward) }}
 	result, err := f.run(cmd)
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 9, exit.ExitCode())
+	require.Equal(t, 9, exitCode(t, err))
 	require.True(t, result.Finished)
 	require.Empty(t, result.Sent)
 }
@@ -320,8 +304,7 @@ func TestForward(t *testing.T) {
 func TestTTYHost(t *testing.T) {
 	t.Parallel()
 	for how, code := range map[string]string{"run": "0", "exit": "3", "none": "0", "two": "0"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, how, func(t *testing.T) {
 			output, line, err := tty.Pair()
 			require.NoError(t, err)
 			defer output.Close()

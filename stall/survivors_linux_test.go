@@ -144,9 +144,7 @@ func TestAlsoEndFails(t *testing.T) {
 		{"by a signal", []string{"kill:KILL"}, "exit", "a signal ended it: killed", nil},
 		{"to start", nil, "start", "it cannot be started: no such file or directory", nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
+		inFixture(t, c.name, func(t *testing.T, f *fixture) {
 			f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, c.steps...), Timeout: longTime}
 			if c.steps == nil {
 				f.cfg.AlsoEnd.Command = []string{"/no/such/program"}
@@ -170,9 +168,7 @@ func TestAlsoEndFails(t *testing.T) {
 			}
 		})
 	}
-	t.Run("after a completion check that stalled, which is no error itself", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
+	inFixture(t, "after a completion check that stalled, which is no error itself", func(t *testing.T, f *fixture) {
 		f.cfg.AsIncomplete = true
 		f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "exit:1")}
 		result, err := f.run(f.terminal())
@@ -288,8 +284,7 @@ func TestUnkillable(t *testing.T) {
 func TestStuckStart(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"context", "wall clock"} {
-		t.Run("by its "+by, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, "by its "+by, func(t *testing.T) {
 			out, err := command(t, "stuck:"+by).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Equal(t, "nil result, right cause, in time\n", string(out))
