@@ -163,22 +163,28 @@ func FuzzVariableName(f *testing.F) {
 
 // FuzzSeconds compares the parsing of numbers with exact arithmetic.
 func FuzzSeconds(f *testing.F) {
-	for _, text := range []string{
+	fuzzNumber(f, wallClockVariable, naiveSeconds, func(c *config.Config) time.Duration { return c.Budget.WallClock },
 		"0", "0.000", "14400", "0.5", "1.000000001", "9223372036.854775806", "9223372036.854775807", "-1", "1e3", "007",
-		"0.0000000000",
-	} {
+		"0.0000000000")
+}
+
+// fuzzNumber compares what a variable sets with what a naive parser takes its text for.
+func fuzzNumber[T any](
+	f *testing.F, variable string, naive func(string) (T, bool), set func(*config.Config) T, texts ...string,
+) {
+	for _, text := range texts {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := config.Load("", environment(map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": text}))
+		c, err := config.Load("", environment(variables{variable: text}))
 		if strings.TrimSpace(text) == "" { // not set
 			require.NoError(t, err)
 			return
 		}
-		want, ok := naiveSeconds(text)
+		want, ok := naive(text)
 		require.Equal(t, ok, err == nil, "%q: %v", text, err)
 		if ok {
-			require.Equal(t, want, c.Budget.WallClock, "%q", text)
+			require.Equal(t, want, set(c), "%q", text)
 		}
 	})
 }
@@ -189,15 +195,18 @@ func naiveSeconds(text string) (time.Duration, bool) {
 	if !plainSeconds.MatchString(text) {
 		return 0, false
 	}
-	exact, _ := new(big.Rat).SetString(text)
-	nanoseconds := exact.Mul(exact, big.NewRat(int64(time.Second), 1)).Num()
-	switch {
-	case !nanoseconds.IsInt64() || nanoseconds.Int64() == math.MaxInt64:
-		return 0, false
-	case nanoseconds.Sign() == 0:
-		return watchdog.NoLimit, true
+	nanoseconds, fits := inUnits(text, int64(time.Second))
+	if nanoseconds == 0 {
+		return watchdog.NoLimit, fits
 	}
-	return time.Duration(nanoseconds.Int64()), true
+	return time.Duration(nanoseconds), fits
+}
+
+// inUnits is a decimal number in a smaller unit, of which it has so many, and whether that can be counted.
+func inUnits(number string, units int64) (n int64, fits bool) {
+	exact, _ := new(big.Rat).SetString(number)
+	whole := exact.Mul(exact, big.NewRat(units, 1)).Num()
+	return whole.Int64(), whole.IsInt64() && whole.Int64() != math.MaxInt64
 }
 
 // FuzzLength compares the parsing of lengths with time.ParseDuration: every accepted text has the same value.
