@@ -76,6 +76,14 @@ func (s testStore) row(t *testing.T, id string) session.Session {
 	return row
 }
 
+// cancel cancels a run as a sweeper does.
+func (s testStore) cancel(t *testing.T, row session.Session, request session.CancelRequest) {
+	t.Helper()
+	outcome, err := s.Cancel(t.Context(), row, request)
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+}
+
 // kinds returns the kinds of a run's events.
 func (s testStore) kinds(t *testing.T, id string) (all []string) {
 	t.Helper()
@@ -93,8 +101,7 @@ func TestComplete(t *testing.T) {
 		t.Run("a live run ends elsewhere, and its row says complete", func(t *testing.T) {
 			h := s.host(t, "worker-1")
 			wd := h.run(t, watchdog.New, "live", watchdog.NoLimit)
-			o := s.program(t, "complete", "live", "--reason", "merged by hand")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "complete", "live", "--reason", "merged by hand").must(t, 0)
 			assert.Equal(t, "run live is recorded as complete; it ends on host worker-1, which runs it\n", o.stdout)
 			select {
 			case <-wd.Context().Done():
@@ -111,8 +118,7 @@ func TestComplete(t *testing.T) {
 			assert.Contains(t, string(events[0].Payload), `"note":"merged by hand"`)
 		})
 		t.Run("a run that is complete is no error, and nothing is recorded", func(t *testing.T) {
-			o := s.program(t, "complete", "live")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "complete", "live").must(t, 0)
 			assert.Equal(t, "run live was complete already; nothing was recorded\n", o.stdout)
 			assert.Len(t, s.kinds(t, "live"), 1)
 		})
@@ -136,8 +142,7 @@ func TestComplete(t *testing.T) {
 		} {
 			t.Run("a run "+name+" is complete, and its row says so", func(t *testing.T) {
 				prepare(t, name)
-				o := s.program(t, "complete", name)
-				require.Zero(t, o.status, o.stderr)
+				o := s.program(t, "complete", name).must(t, 0)
 				assert.Equal(t, "run "+name+" is recorded as complete\n", o.stdout)
 				row := s.row(t, name)
 				assert.Equal(t, session.Finished, row.Status)
@@ -152,14 +157,12 @@ func TestComplete(t *testing.T) {
 		}
 		t.Run("a run that was cancelled is an error, until it is resumed", func(t *testing.T) {
 			s.cancelled(t, "cancelled")
-			o := s.program(t, "complete", "cancelled")
-			assert.Equal(t, 125, o.status)
+			o := s.program(t, "complete", "cancelled").must(t, 125)
 			assert.Equal(t, `watchdog: run "cancelled" was cancelled (watchdog_wall_clock_exceeded), and so is not complete; `+
 				"nothing was recorded: watchdog resume opens a fresh window, which can be completed\n", o.stderr)
 			assert.Equal(t, session.Cancelled, s.row(t, "cancelled").Status)
 			require.Zero(t, s.program(t, "resume", "cancelled").status)
-			o = s.program(t, "complete", "cancelled", "--json")
-			require.Zero(t, o.status, o.stderr)
+			o = s.program(t, "complete", "cancelled", "--json").must(t, 0)
 			var did map[string]string
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &did))
 			assert.Equal(t, "complete", did["outcome"])
@@ -184,9 +187,7 @@ func TestComplete(t *testing.T) {
 				"layer":  `run "layer" is a command, or a layer of run "job"`,
 			} {
 				for _, command := range []string{"complete", "resume"} {
-					o := s.program(t, command, run)
-					assert.Equal(t, 125, o.status)
-					assert.Contains(t, o.stderr, says)
+					s.program(t, command, run).must(t, 125).says(t, says)
 				}
 			}
 		})
@@ -199,8 +200,7 @@ func TestResume(t *testing.T) {
 		t.Run("a cancelled run has a fresh window, in which its host goes on", func(t *testing.T) {
 			s.cancelled(t, "run-1")
 			before := s.row(t, "run-1")
-			o := s.program(t, "resume", "run-1")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "resume", "run-1").must(t, 0)
 			assert.Regexp(t, `^run run-1 has a fresh window since \S+ \(before: watchdog_wall_clock_exceeded\); `+
 				"nobody runs it until its host attaches\n$", o.stdout)
 			assert.Equal(t, before, s.row(t, "run-1"), "no row is active that nobody runs")
@@ -212,8 +212,7 @@ func TestResume(t *testing.T) {
 			assert.WithinDuration(t, time.Now(), wd.StartedAt(), time.Minute)
 			assert.Equal(t, session.Active, s.row(t, "run-1").Status)
 
-			o = s.program(t, "resume", "run-1")
-			assert.Equal(t, 125, o.status)
+			o = s.program(t, "resume", "run-1").must(t, 125)
 			assert.Equal(t, `watchdog: run "run-1" is live: host "worker-2" has it (attempt 2); there is nothing to resume`+"\n",
 				o.stderr)
 			require.NoError(t, wd.Context().Err())
@@ -221,8 +220,7 @@ func TestResume(t *testing.T) {
 		t.Run("to resume it again records nothing, and its host may resume it, too", func(t *testing.T) {
 			s.cancelled(t, "run-2")
 			require.Zero(t, s.program(t, "resume", "run-2").status)
-			o := s.program(t, "resume", "run-2")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "resume", "run-2").must(t, 0)
 			assert.Regexp(t, `^run run-2 was not cancelled: its window is open since \S+, .*; nothing was recorded\n$`, o.stdout)
 			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume}, s.kinds(t, "run-2"))
 			wd := s.host(t, "worker-2").run(t, watchdog.Resume, "run-2", time.Minute)
@@ -233,8 +231,7 @@ func TestResume(t *testing.T) {
 			h := s.host(t, "worker-1")
 			require.NoError(t, h.run(t, watchdog.New, "run-3", watchdog.NoLimit).Complete())
 			h.stop()
-			o := s.program(t, "resume", "run-3", "--json")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "resume", "run-3", "--json").must(t, 0)
 			var did map[string]string
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &did))
 			assert.Equal(t, "resumed", did["outcome"])
@@ -277,19 +274,15 @@ func TestStartByHand(t *testing.T) {
 		row := s.attach(t, session.Session{RunID: "run-1", Host: "worker-1"})
 		e := cancelOf("run-1", row.StartedAt)
 		e.ID = (&watchdog.Stop{RunID: "run-1", StartedAt: row.StartedAt}).EventID()
-		outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{
+		s.cancel(t, row, session.CancelRequest{
 			Reason: watchdog.SessionIdleTimeout, Resumes: 1, Events: []watchdog.Event{e}, StartFor: time.Hour,
 		})
-		require.NoError(t, err)
-		require.Equal(t, session.Done, outcome)
-		o := s.program(t, "resume", "run-1")
-		require.Zero(t, o.status, o.stderr)
+		s.program(t, "resume", "run-1").must(t, 0)
 		start := s.row(t, "run-1").Start
 		assert.Equal(t, e.ID, start.Key)
 		assert.Equal(t, 1, start.Tries)
 		assert.Contains(t, s.program(t, "sessions", "--json").stdout, `"start_tries": 1`)
-		o = s.program(t, "complete", "run-1")
-		require.Zero(t, o.status, o.stderr)
+		s.program(t, "complete", "run-1").must(t, 0)
 		assert.Zero(t, s.row(t, "run-1").Start)
 		assert.EqualValues(t, "complete", s.row(t, "run-1").Reason)
 	})

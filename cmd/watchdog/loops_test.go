@@ -29,15 +29,12 @@ func TestLoops(t *testing.T) {
 		return aPattern.ReplaceAllString(strings.ReplaceAll(text, sessionSamples+string(filepath.Separator), ""), "PATTERN")
 	}
 
-	t.Run("a sample of each format", func(t *testing.T) {
-		t.Parallel()
-		o := program(t, append([]string{"loops"}, names...)...)
-		require.Zero(t, o.status, o.stderr)
+	parallel(t, "a sample of each format", func(t *testing.T) {
+		o := program(t, append([]string{"loops"}, names...)...).must(t, 0)
 		require.Empty(t, o.stderr)
 		compare(t, "loops", in(o.stdout))
 	})
-	t.Run("as JSON, with what was called", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "as JSON, with what was called", func(t *testing.T) {
 		o := program(t, "loops", "--json", "--show", filepath.Join(sessionSamples, "claude-code.jsonl"))
 		compare(t, "loops.json", in(o.stdout))
 		var session struct{ Findings []struct{ Pattern string } }
@@ -45,8 +42,7 @@ func TestLoops(t *testing.T) {
 		require.Len(t, session.Findings, 1)
 		require.Regexp(t, aPattern, session.Findings[0].Pattern)
 	})
-	t.Run("no text without --show", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "no text without --show", func(t *testing.T) {
 		o := program(t, append([]string{"loops", "--json"}, names...)...)
 		for _, text := range []string{"go test", "FAIL", "face.go", "redeclared", "seconds", "oldString"} {
 			require.NotContains(t, o.stdout, text)
@@ -85,34 +81,28 @@ func shellEvery(gap time.Duration, times int) string {
 
 func TestLoopsFlags(t *testing.T) {
 	t.Parallel()
-	t.Run("what waits is asked about or ended", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "what waits is asked about or ended", func(t *testing.T) {
 		waits := file(t, "waits", steps("wait_for_reply", 30))
 		require.Contains(t, program(t, "loops", waits).stdout, "30 steps: no loop; without times")
 		require.Contains(t, program(t, "loops", "--waits", "ask", waits).stdout, ": would have been asked once;")
 		require.Contains(t, program(t, "loops", "--waits", "end", waits).stdout, ": would have been ended once;")
-		o := program(t, "loops", "--waits", "stop", waits)
-		require.Equal(t, 125, o.status)
-		require.Contains(t, o.stderr, `Waits is "stop"; use`)
+		program(t, "loops", "--waits", "stop", waits).must(t, 125).says(t, `Waits is "stop"; use`)
 	})
-	t.Run("a loop that goes on is one", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a loop that goes on is one", func(t *testing.T) {
 		o := program(t, "loops", file(t, "loop", steps("read_file", 500)))
 		require.Contains(t, o.stdout, ": would have been asked once, and ended once;")
 		require.Contains(t, o.stdout, "asked at step 3 (line 5), ended at step 5 (line 9), on until step 500: tail ")
 		require.Contains(t, o.stdout, "500 times in a row")
 		require.Equal(t, 3, strings.Count(o.stdout, "\n"))
 	})
-	t.Run("what may poll is not ended unless it is strict", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "what may poll is not ended unless it is strict", func(t *testing.T) {
 		polls := file(t, "polls", shellEvery(20*time.Second, 8))
 		o := program(t, "loops", polls)
 		require.NotContains(t, o.stdout, "ended once")
 		require.NotContains(t, o.stdout, "without times")
 		require.Contains(t, program(t, "loops", "--strict", polls).stdout, "ended once")
 	})
-	t.Run("of parallel calls the one that repeats is shown", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "of parallel calls the one that repeats is shown", func(t *testing.T) {
 		var b strings.Builder
 		for i := range 6 {
 			fmt.Fprintf(&b, `{"role":"assistant","tool_calls":[`+
@@ -124,15 +114,13 @@ func TestLoopsFlags(t *testing.T) {
 		o := program(t, "loops", "--show", file(t, "parallel", b.String()))
 		require.Contains(t, o.stdout, "    input   {\"p\":\"same\"}\n    result  same text\n")
 	})
-	t.Run("names of tools cannot write to the terminal", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "names of tools cannot write to the terminal", func(t *testing.T) {
 		odd := file(t, "odd", steps(`\u001b[31mread_file`, 4))
 		for _, args := range [][]string{{"loops", odd}, {"loops", "--json", odd}, {"loops", "--show", odd}} {
 			require.NotContains(t, program(t, args...).stdout, "\x1b")
 		}
 	})
-	t.Run("a volatile field", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a volatile field", func(t *testing.T) {
 		var b strings.Builder
 		for i := range 5 {
 			one := strings.ReplaceAll(steps("read_file", 1), `"nothing yet"`, `"{\"seen\":`+strings.Repeat("1", i+1)+`}"`)
@@ -145,9 +133,7 @@ func TestLoopsFlags(t *testing.T) {
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  loop:\n    volatile: [seen]\n")
 		require.Contains(t, program(t, "loops", "--config", settings, seen).stdout, "ended once", "as a host has it")
 		settings = file(t, "wrong.yaml", "runtime_controls:\n  loop:\n    volatil: [seen]\n")
-		wrong := program(t, "loops", "--config", settings, seen)
-		require.Equal(t, 125, wrong.status)
-		require.Contains(t, wrong.stderr, "wrong.yaml:3")
+		program(t, "loops", "--config", settings, seen).must(t, 125).says(t, "wrong.yaml:3")
 	})
 }
 
@@ -158,8 +144,7 @@ func TestLoopsErrors(t *testing.T) {
 	missing := filepath.Join(folder, "missing")
 	zipped := file(t, "session.jsonl.zst", "\x28\xb5\x2f\xfd\x00\x00")
 	odd := file(t, "odd.jsonl", steps("read_file", 2)+"{\"role\":\"alien\"}\n")
-	o := program(t, "loops", folder, missing, zipped, odd, good)
-	require.Equal(t, 125, o.status)
+	o := program(t, "loops", folder, missing, zipped, odd, good).must(t, 125)
 	require.Equal(t, good+": chat messages, 2 steps: no loop; without times, so that the rules of gaps were not judged\n",
 		o.stdout, "the others are judged all the same")
 	lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
@@ -170,8 +155,7 @@ func TestLoopsErrors(t *testing.T) {
 		"as with zstd -d", lines[2])
 	require.Contains(t, lines[3], "1 of its 5 lines are not known as lines of chat messages")
 
-	o = program(t, "loops", "--json", missing, good)
-	require.Equal(t, 125, o.status)
+	o = program(t, "loops", "--json", missing, good).must(t, 125)
 	objects := strings.Split(strings.TrimSpace(o.stdout), "\n")
 	require.Len(t, objects, 2)
 	require.Contains(t, objects[0], `"error":"open `+missing)

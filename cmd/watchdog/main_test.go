@@ -3,6 +3,7 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -10,17 +11,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/shells"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -59,6 +64,15 @@ type outcome struct {
 func (o outcome) must(t *testing.T, status int) outcome {
 	t.Helper()
 	require.Equalf(t, status, o.status, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
+	return o
+}
+
+// says fails the test unless the program's standard error has the texts.
+func (o outcome) says(t *testing.T, texts ...string) outcome {
+	t.Helper()
+	for _, text := range texts {
+		require.Contains(t, o.stderr, text)
+	}
 	return o
 }
 
@@ -162,8 +176,7 @@ func programCmd(tb testing.TB, variables []string, args ...string) *exec.Cmd {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	o := program(t, "version")
-	require.Zero(t, o.status)
+	o := program(t, "version").must(t, 0)
 	require.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
 	require.Equal(t, o, program(t, "--version"))
 	require.Equal(t, o, program(t, "-V"))
@@ -175,8 +188,7 @@ func TestVersion(t *testing.T) {
 
 func TestHelpCommand(t *testing.T) {
 	t.Parallel()
-	help := program(t, "--help")
-	require.Zero(t, help.status)
+	help := program(t, "--help").must(t, 0)
 	require.Equal(t, help, program(t, "help"))
 	require.Equal(t, help, program(t, "-h"))
 	require.Equal(t, outcome{stderr: help.stdout, status: 125}, program(t), "no command is a mistake")
@@ -193,8 +205,7 @@ func TestRefused(t *testing.T) {
 		"version --jsno": "watchdog: unknown flag --jsno, did you mean \"--json\"?\n" +
 			"watchdog version --help says how it is used\n",
 	} {
-		o := program(t, strings.Fields(line)...)
-		require.Equal(t, 125, o.status, line)
+		o := program(t, strings.Fields(line)...).must(t, 125)
 		require.Equal(t, want, o.stderr, line)
 		require.Empty(t, o.stdout, line)
 	}
@@ -202,8 +213,7 @@ func TestRefused(t *testing.T) {
 
 func TestParseRun(t *testing.T) {
 	t.Parallel()
-	t.Run("the model of run alone takes a command line as that of all commands does", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "the model of run alone takes a command line as that of all commands does", func(t *testing.T) {
 		for _, line := range []string{
 			"run", "run true", "run -- true -h", "run true --help", "run --json --store sqlite:x --config y true --store z",
 			"run --no-output 5m --wall-clock=1h --terminal a,b --terminal c --signal TERM -- make run",
@@ -215,15 +225,13 @@ func TestParseRun(t *testing.T) {
 			require.Equal(t, of, alone, line)
 		}
 	})
-	t.Run("the model of run alone takes no other command line", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "the model of run alone takes no other command line", func(t *testing.T) {
 		for _, line := range []string{"run --help", "run -h", "run --no-outputs 1s true", "run --listen x true", "version"} {
 			_, _, err := main.ParseRun(strings.Fields(line))
 			require.Error(t, err, line)
 		}
 	})
-	t.Run("a variable of another command is no mistake", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "a variable of another command is no mistake", func(t *testing.T) {
 		o := programIn(t, []string{"WATCHDOG_LISTEN=127.0.0.1:0"}, "run", "--", "echo", "done")
 		require.Equal(t, "done\n", o.stdout)
 		require.Empty(t, o.stderr)
@@ -231,8 +239,330 @@ func TestParseRun(t *testing.T) {
 	})
 }
 
+// parallel runs a subtest beside others.
+func parallel(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
+}
+
 // compare compares a text with a golden file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
 	golden.Compare(t, filepath.Join("testdata", name+".golden"), got)
+}
+
+// A sent is a signal that is sent some time after the last one.
+type sent struct {
+	sig   syscall.Signal
+	after time.Duration
+}
+
+func TestRepeatedSignals(t *testing.T) {
+	t.Parallel()
+	const (
+		TERM, HUP, INT  = syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT
+		second, quarter = time.Second, 250 * time.Millisecond
+	)
+	type signals = []sent
+	for name, c := range map[string]struct {
+		sent   signals
+		shared bool // the terminal
+		ended  int32
+		killed syscall.Signal
+	}{
+		"a SIGTERM ends the command":                       {signals{{TERM, 0}}, false, 1, 0},
+		"SIGTERM to a child and its group is one":          {signals{{TERM, 0}, {TERM, 0}}, false, 1, 0},
+		"SIGHUP to a child and its group is one":           {signals{{HUP, 0}, {HUP, 0}}, false, 1, 0},
+		"SIGINT to a child and its group is one":           {signals{{INT, 0}, {INT, 0}}, false, 1, 0},
+		"so is a third SIGTERM":                            {signals{{TERM, 0}, {TERM, 1}, {TERM, second - 1}}, false, 1, 0},
+		"a SIGTERM after more than a second is a second":   {signals{{TERM, 0}, {TERM, second + 1}}, false, 1, TERM},
+		"a SIGHUP after more than a second is a second":    {signals{{HUP, 0}, {HUP, second + 1}}, false, 1, HUP},
+		"a SIGINT after a quarter of a second is a repeat": {signals{{INT, 0}, {INT, quarter}}, false, 1, 0},
+		"a SIGINT after more than that is a person":        {signals{{INT, 0}, {INT, quarter + 1}}, false, 1, INT},
+		"repeats do not make the time longer":              {signals{{TERM, 0}, {TERM, second}, {TERM, 1}}, false, 1, TERM},
+		"another signal is a second one at once":           {signals{{TERM, 0}, {HUP, 0}}, false, 1, HUP},
+		"an interrupt after a SIGTERM is one":              {signals{{TERM, 0}, {INT, 1}}, false, 1, INT},
+		"a SIGTERM after an interrupt is one":              {signals{{INT, 0}, {TERM, 1}}, false, 1, TERM},
+		"a repeat does not hide another signal":            {signals{{TERM, 0}, {TERM, 0}, {INT, 0}}, false, 1, INT},
+		"a terminal's interrupt is for the command":        {signals{{INT, 0}, {INT, second}}, true, 0, 0},
+		"after some of those SIGTERM is the first one":     {signals{{INT, 0}, {TERM, 1}, {TERM, 1}}, true, 1, 0},
+		"after SIGTERM a terminal's interrupt kills":       {signals{{TERM, 0}, {INT, second}}, true, 1, INT},
+	} {
+		parallel(t, name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s main.Signals
+				received := make(chan os.Signal, len(c.sent))
+				stopped, stop := context.WithCancel(t.Context())
+				defer stop()
+				go s.Heed(stopped, received, c.shared)
+				for _, next := range c.sent {
+					time.Sleep(next.after)
+					received <- next.sig
+					synctest.Wait()
+				}
+				require.Equal(t, c.ended, s.Ended.Load(), "how often the command is ended")
+				require.Equal(t, int32(c.killed), s.Killed.Load(), "the signal that kills")
+			})
+		})
+	}
+}
+
+func TestLateInterrupt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shared bool // the terminal
+		ended  syscall.Signal
+		after  time.Duration // the command's end; 0 is never
+		want   syscall.Signal
+	}{
+		"an interrupt of the terminal may come after the command's end": {true, syscall.SIGINT, 200 * time.Millisecond,
+			syscall.SIGINT},
+		"one that never comes was not the terminal's": {true, syscall.SIGINT, 0, 0},
+		"other signals are not waited for":            {true, syscall.SIGTERM, time.Millisecond, 0},
+		"nor is one while the terminal is not shared": {false, syscall.SIGINT, time.Millisecond, 0},
+		"nor is one if the command ended without one": {true, 0, time.Millisecond, 0},
+		"an interrupt a second later is another one":  {true, syscall.SIGINT, time.Second, 0},
+	} {
+		parallel(t, name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				received := make(chan os.Signal, 1)
+				stopped, stop := context.WithCancel(t.Context())
+				defer stop()
+				if c.after > 0 {
+					defer time.AfterFunc(c.after, func() { received <- syscall.SIGINT }).Stop()
+				}
+				require.Equal(t, c.want, main.SignalOf(stopped, received, c.shared, c.ended))
+			})
+		})
+	}
+}
+
+// exampleLine has a flag and an argument of each kind, with texts that shells and roff would misread.
+type exampleLine struct {
+	Store string `placeholder:"URL" env:"EXAMPLE_STORE" help:"It's [a] store: \\ or $HOME."`
+	JSON  bool   `name:"json" short:"j" help:"'JSON' at the start."`
+
+	Walk exampleWalk `cmd:"" help:"Walk a way. Slowly."`
+	Run  struct {
+		Dir     string   `type:"existingdir" help:".A folder at the start."`
+		Pick    string   `enum:"left,right" default:"left" help:"Pick one."`
+		Command []string `arg:"" optional:"" passthrough:"partial" help:"The command."`
+	} `cmd:"" help:"Run a command."`
+	Secret struct{} `cmd:"" hidden:"" help:"Not shown."`
+}
+
+type exampleWalk struct {
+	Map   []string `type:"path" short:"m" placeholder:"FILE" help:"A map."`
+	Quiet bool     `hidden:"" help:"Not shown."`
+	Where string   `arg:"" type:"path" help:"Where to."`
+}
+
+func (exampleWalk) Help() string {
+	return "Walks.\n\nExamples:\n  example walk home\n  .example walk -m 'map' away"
+}
+
+func exampleModel(t *testing.T) *kong.Application {
+	t.Helper()
+	parser, err := kong.New(&exampleLine{}, kong.Name("example"), kong.Description("Show how it is done.\n\nAnd more."))
+	require.NoError(t, err)
+	return parser.Model
+}
+
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	for name, generate := range map[string]func(*kong.Application) string{
+		"completion.bash": shells.Bash, "completion.zsh": shells.Zsh, "completion.fish": shells.Fish,
+		"man": shells.Man,
+	} {
+		t.Run(name+" is as it was", func(t *testing.T) { compare(t, name, generate(exampleModel(t))) })
+		t.Run(name+" has all commands and flags of the program", func(t *testing.T) {
+			command := strings.Fields(strings.Replace(name, ".", " ", 1))
+			o := program(t, command...).must(t, 0)
+			require.Equal(t, generate(main.Model()), o.stdout)
+			text := strings.ReplaceAll(o.stdout, `\-`, "-")
+			for _, node := range main.Model().Leaves(true) {
+				require.Contains(t, text, node.Name)
+				for _, f := range node.Flags {
+					require.Contains(t, text, f.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, node := range main.Model().Leaves(true) {
+		t.Run(node.Name+" has help with examples, in 80 columns", func(t *testing.T) {
+			require.Contains(t, node.Detail, "Examples:\n  ")
+			require.Contains(t, node.Detail, "watchdog "+node.Name)
+			for line := range strings.SplitSeq(node.Detail, "\n") {
+				require.LessOrEqual(t, len(line), 82, line)
+			}
+			o := program(t, node.Name, "--help").must(t, 0)
+			require.Contains(t, o.stdout, "Examples:\n")
+		})
+	}
+	for _, node := range main.Model().Leaves(false) {
+		require.Nil(t, node.Parent.Parent, "the completions know commands without commands of their own")
+	}
+}
+
+// shell runs a script with a shell, or skips the test.
+func shell(t *testing.T, script string, command ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		t.Skip("the shell is not installed:", err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, command[1:]...)
+	cmd.Stdin, cmd.Dir = strings.NewReader(script), t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	require.Empty(t, stderr.String())
+	return string(output)
+}
+
+func TestBash(t *testing.T) {
+	t.Parallel()
+	script := file(t, "_completion", shells.Bash(exampleModel(t)))
+	for words, want := range map[string]string{ // as bash divides them
+		"example ":                               "walk run --help --store --json",
+		"example w":                              "walk",
+		"example --js":                           "--json",
+		"example walk -":                         "--help --store --json --map",
+		"example -j walk --m":                    "--map",
+		"example --store sqlite : /x run --":     "--help --store --json --dir --pick",
+		"example --store = sqlite : /x run --pi": "--pick",
+		"example --store walk r":                 "run",
+		"example --store ":                       "",
+		"example run --pick ":                    "left right",
+		"example run --pick = r":                 "right",
+		"example run --pick =":                   "left right",
+		"example run --pick left -- compge":      "compgen",
+		"example run compge":                     "compgen",
+		"example run cat --pi":                   "",
+		"example walk --pick ":                   "",
+		"example sec":                            "",
+	} {
+		t.Run(words, func(t *testing.T) {
+			got := shell(t, "source "+script+`
+				COMP_WORDS=(`+strings.TrimSuffix(words, " ")+`)
+				[[ "$WORDS" == *" " ]] && COMP_WORDS+=("")
+				COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+				_example
+				printf '%s\n' "${COMPREPLY[@]}"`, "env", "WORDS="+words, "bash", "--norc", "--noprofile")
+			require.Equal(t, want, strings.TrimSpace(strings.ReplaceAll(got, "\n", " ")))
+		})
+	}
+	t.Run("the program's own loads", func(t *testing.T) {
+		got := shell(t, "source "+file(t, "_completion", program(t, "completion", "bash").stdout)+"\ncomplete -p watchdog\n",
+			"bash", "--norc", "--noprofile")
+		require.Contains(t, got, "_watchdog")
+	})
+}
+
+// offer is a zsh that says what a completion offers for a line, instead of completing it.
+const offer = `zmodload zsh/zpty
+touch lost
+cat > .offer <<'EOF'
+PROMPT= && stty -echo
+autoload -U compinit && compinit -D
+source $COMPLETION
+juggle7() {}
+offered() {
+	compadd() { local -a all; builtin compadd -O all "$@"; (( $#all )) && print -rl -- "<"${^all}">"; builtin compadd "$@" }
+	_main_complete
+	unfunction compadd
+	compstate[insert]= compstate[list]=
+	print DO''NE
+}
+zle -C offered complete-word offered && bindkey '^T' offered && print REA''DY
+EOF
+zpty z zsh -f -i
+zpty -w z 'source ./.offer'
+zpty -r z said '*READY*'
+zpty -w -n z "$LINE"$'\x14'
+zpty -r z said '*DONE*'
+print -r -- "$said"
+`
+
+func TestZshOffers(t *testing.T) {
+	example, own := file(t, "_completion", shells.Zsh(exampleModel(t))), file(t, "_completion", program(t, "completion", "zsh").stdout)
+	for line, want := range map[string]string{
+		"example ":                                         "<walk> <run>",
+		"example --js":                                     "<--json>",
+		"example run --pick ":                              "<left> <right>",
+		"example run --pick=":                              "<left> <right>",
+		"example --store x walk -m lo":                     "<lost>",
+		"example --store ":                                 "",
+		"example run -- juggle":                            "<juggle7>",
+		"example --store x run --pick left -- juggle":      "<juggle7>",
+		"example --store x run --pick left -- juggle7 los": "<lost>",
+		"watchdog run --activity ":                         "<output> <stdout> <stderr>",
+		"watchdog sessions --paren":                        "<--parent>",
+	} {
+		parallel(t, line, func(t *testing.T) {
+			file := example
+			if strings.HasPrefix(line, "watchdog") {
+				file = own
+			}
+			got := shell(t, "export COMPLETION="+file+"\nLINE='"+line+"'\n"+offer, "zsh", "-f")
+			var offered []string
+			for _, word := range regexp.MustCompile(`<[^<>\r\n]+>`).FindAllString(got, -1) {
+				if !slices.Contains(offered, word) {
+					offered = append(offered, word)
+				}
+			}
+			require.Equal(t, want, strings.Join(offered, " "))
+		})
+	}
+}
+
+func TestFish(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ text, line, want string }{
+		"a command of the example": {shells.Fish(exampleModel(t)), "example wa", "walk\tWalk a way"},
+		"a value of the example":   {shells.Fish(exampleModel(t)), "example run --pick l", "left\tPick one"},
+		"a value, and no file":     {shells.Fish(exampleModel(t)), "example run --pick ", "left\tPick one\nright\tPick one"},
+		"a value that can be any":  {shells.Fish(exampleModel(t)), "example --store ", ""},
+		"a file of the example":    {shells.Fish(exampleModel(t)), "example walk -m lo", "lost"},
+		"a command after --":       {shells.Fish(exampleModel(t)), "example run -- juggle", "juggle7\tcommand"},
+		"what follows that":        {shells.Fish(exampleModel(t)), "example run juggle7 no", "now"},
+		"a command after flags": {
+			shells.Fish(exampleModel(t)), "example --store x run -j --dir y --pick left -- juggle7 no", "now",
+		},
+		"a flag of the program": {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
+	} {
+		t.Run(name+" is completed", func(t *testing.T) {
+			const prepare = "touch lost right-file; echo >juggle7; chmod +x juggle7; set PATH . $PATH; complete -c juggle7 -f -a now\nsource "
+			got := shell(t, prepare+file(t, "_completion", test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
+			require.Equal(t, test.want, strings.TrimSpace(got))
+		})
+	}
+}
+
+func TestMan(t *testing.T) {
+	t.Parallel()
+	for name, model := range map[string]*kong.Application{"the example": exampleModel(t), "the program's own": main.Model()} {
+		t.Run(name+" is read without a warning", func(t *testing.T) {
+			got := shell(t, shells.Man(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+			require.Contains(t, got, "COMMANDS")
+			for _, node := range model.Leaves(true) {
+				require.Contains(t, got, "   "+node.Name+"\n")
+			}
+		})
+	}
+	t.Run("nothing is lost that roff would take for its own", func(t *testing.T) {
+		got := shell(t, shells.Man(exampleModel(t)), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+		for _, want := range []string{`It's [a] store: \ or $HOME.`, "'JSON' at the start.", ".A folder at the start.", ".example walk -m 'map' away"} {
+			require.Contains(t, got, want)
+		}
+	})
 }

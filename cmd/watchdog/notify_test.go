@@ -96,28 +96,32 @@ func quiet(t *testing.T, o outcome) outcome {
 	return o
 }
 
+// signed runs the program with the secret of the notices, of which it expects no part.
+func signed(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return quiet(t, programIn(t, []string{secretSet}, args...))
+}
+
 func TestNotifyTest(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
 	host := strings.TrimPrefix(h.URL, "http://")
 	t.Run("one notice is sent, and what was answered is said", func(t *testing.T) {
-		o := quiet(t, programIn(t, []string{secretSet}, "notify", "--test", "--webhook", h.address()))
+		o := signed(t, "notify", "--test", "--webhook", h.address())
 		assert.Equal(t, outcome{stdout: "the webhook at " + host + " took a test notice, with 204 No Content\n"}, o)
 		assert.Equal(t, []string{"watchdog.test"}, h.types())
 	})
 	t.Run("as JSON", func(t *testing.T) {
-		o := quiet(t, programIn(t, []string{secretSet}, "notify", "--test", "--json", "--webhook", h.address()))
+		o := signed(t, "notify", "--test", "--json", "--webhook", h.address())
 		assert.JSONEq(t, `{"host":"`+host+`","status":204,"taken":true}`, o.stdout)
 	})
 	t.Run("a secret in a file, and a webhook in the configuration", func(t *testing.T) {
 		secrets := file(t, "secret", hookSecret+"\n")
 		settings := file(t, "watchdog.yaml", "sweep:\n  notify: {webhook: '"+h.address()+"', secret_file: '"+secrets+"'}\n")
-		o := quiet(t, program(t, "notify", "--test", "--config", settings))
-		assert.Zero(t, o.status, o.stderr)
-		o = quiet(t, program(t, "notify", "--test", "--webhook", h.address(), "--webhook-secret-file", secrets))
-		assert.Zero(t, o.status, o.stderr)
-		o = quiet(t, programIn(t, []string{secretSet, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address()}, "notify", "--test"))
-		assert.Zero(t, o.status, o.stderr)
+		quiet(t, program(t, "notify", "--test", "--config", settings)).must(t, 0)
+		quiet(t, program(t, "notify", "--test", "--webhook", h.address(), "--webhook-secret-file", secrets)).must(t, 0)
+		variables := []string{secretSet, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address()}
+		quiet(t, programIn(t, variables, "notify", "--test")).must(t, 0)
 	})
 	t.Run("what is wrong is said", func(t *testing.T) {
 		const other = "WATCHDOG_NOTIFY_SECRET=whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -130,15 +134,13 @@ func TestNotifyTest(t *testing.T) {
 			"--webhook: a value that is not shown is http to hooks.example.com": {secretSet, "--webhook http://hooks.example.com/canary"},
 			"connection refused":                                                {secretSet, "--webhook http://127.0.0.1:1/canary"},
 		} {
-			o := quiet(t, programIn(t, []string{test.variable}, append([]string{"notify", "--test"}, strings.Fields(test.line)...)...))
-			assert.Equal(t, 125, o.status, want)
-			assert.Contains(t, o.stderr, want)
+			args := append([]string{"notify", "--test"}, strings.Fields(test.line)...)
+			o := quiet(t, programIn(t, []string{test.variable}, args...)).must(t, 125).says(t, want)
 			assert.Empty(t, o.stdout)
 		}
 	})
 	t.Run("what is wrong as JSON", func(t *testing.T) {
-		o := quiet(t, programIn(t, []string{secretSet}, "notify", "--test", "--json", "--webhook", "http://127.0.0.1:1/canary"))
-		assert.Equal(t, 125, o.status)
+		o := signed(t, "notify", "--test", "--json", "--webhook", "http://127.0.0.1:1/canary").must(t, 125)
 		var report struct {
 			Taken bool
 			Error string
@@ -163,15 +165,12 @@ func TestNotifyRun(t *testing.T) {
 		assert.Equal(t, "told", h.told()[0].Data.RunID)
 		assert.Equal(t, "watchdog_wall_clock_exceeded", h.told()[0].Data.Reason)
 
-		o := run("done", "1h", "env")
-		assert.Zero(t, o.status, o.stderr)
+		o := run("done", "1h", "env").must(t, 0)
 		assert.NotContains(t, o.stdout, "WATCHDOG_NOTIFY_SECRET", "a command does not get the secret")
 		assert.Len(t, h.told(), 1, "that it is complete was not asked for")
 
 		h.status.Store(503)
-		o = run("later", "1s", "sleep", "60")
-		assert.Equal(t, 124, o.status, "the same as without a webhook")
-		assert.Contains(t, o.stderr, "the webhook is not told yet")
+		run("later", "1s", "sleep", "60").must(t, 124).says(t, "the webhook is not told yet")
 		o = quiet(t, programIn(t, variables, "notify", "--webhook", h.address()))
 		assert.Contains(t, o.stdout, "0 delivered, ", "it pauses")
 		h.status.Store(0)
@@ -183,12 +182,10 @@ func TestNotifyRun(t *testing.T) {
 		assert.Len(t, h.told(), 2)
 	})
 	t.Run("without a store nobody is told, and that is said", func(t *testing.T) {
-		o := quiet(t, programIn(t, []string{secretSet}, "run", "--webhook", "https://hooks.example.com/canary", "--", "true"))
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "--webhook needs --store")
-		o = quiet(t, programIn(t, []string{secretSet, "WATCHDOG_NOTIFY_WEBHOOK=https://hooks.example.com/canary"}, "run", "--", "true"))
-		assert.Zero(t, o.status)
-		assert.Contains(t, o.stderr, "the webhook is not told of this run")
+		const address = "https://hooks.example.com/canary"
+		signed(t, "run", "--webhook", address, "--", "true").must(t, 125).says(t, "--webhook needs --store")
+		quiet(t, programIn(t, []string{secretSet, "WATCHDOG_NOTIFY_WEBHOOK=" + address}, "run", "--", "true")).must(t, 0).
+			says(t, "the webhook is not told of this run")
 	})
 	t.Run("a receiver that hangs delays the end for seconds only", func(t *testing.T) {
 		release := make(chan struct{})
@@ -197,9 +194,8 @@ func TestNotifyRun(t *testing.T) {
 		defer close(release)
 		store := "sqlite:" + t.TempDir() + "/runs.db"
 		began := time.Now()
-		o := programIn(t, []string{secretSet}, "run", "--store", store, "--webhook", server.URL, "--wall-clock", "1s", "--", "sleep", "60")
-		assert.Equal(t, 124, o.status)
-		assert.Contains(t, o.stderr, "did not answer within 5s")
+		signed(t, "run", "--store", store, "--webhook", server.URL, "--wall-clock", "1s", "--", "sleep", "60").must(t, 124).
+			says(t, "did not answer within 5s")
 		assert.Less(t, time.Since(began), waitBound)
 	})
 }
@@ -210,8 +206,7 @@ func TestNotifySweep(t *testing.T) {
 		h := newHook(t)
 		store, _ := stalledStore(t)
 		settings := file(t, "watchdog.yaml", "sweep:\n  alert_within: 1h\n")
-		o := quiet(t, programIn(t, []string{secretSet}, "sweep", store, "--once", "--config", settings, "--webhook", h.address()))
-		assert.Zero(t, o.status, o.stderr)
+		signed(t, "sweep", store, "--once", "--config", settings, "--webhook", h.address()).must(t, 0)
 		require.ElementsMatch(t, []string{"watchdog.sweeper_cancel", "watchdog.alert"}, h.types())
 		for _, n := range h.told() {
 			assert.True(t, n.Data.RunID == "stalled" || n.Data.Cancels == 1)
@@ -220,18 +215,15 @@ func TestNotifySweep(t *testing.T) {
 	t.Run("a dry run tells nobody, and says so", func(t *testing.T) {
 		h := newHook(t)
 		store, _ := stalledStore(t)
-		o := programIn(t, []string{secretSet}, "sweep", store, "--once", "--dry-run", "--webhook", h.address())
-		assert.Zero(t, o.status, o.stderr)
-		assert.Contains(t, o.stderr, "the webhook is not told")
+		signed(t, "sweep", store, "--once", "--dry-run", "--webhook", h.address()).must(t, 0).
+			says(t, "the webhook is not told")
 		assert.Empty(t, h.told())
 	})
 	t.Run("serve tells, and what sweep could not", func(t *testing.T) {
 		h := newHook(t)
 		h.status.Store(500)
 		store, _ := stalledStore(t)
-		o := programIn(t, []string{secretSet}, "sweep", store, "--once", "--webhook", h.address())
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "the webhook is not told yet")
+		signed(t, "sweep", store, "--once", "--webhook", h.address()).must(t, 125).says(t, "the webhook is not told yet")
 		h.status.Store(0)
 		secrets := file(t, "secret", hookSecret)
 		_, end := serve(t, store, "--webhook="+h.address(), "--webhook-secret-file="+secrets)
@@ -241,9 +233,8 @@ func TestNotifySweep(t *testing.T) {
 	})
 	t.Run("a page delivers nothing", func(t *testing.T) {
 		store, _ := stalledStore(t)
-		o := program(t, "serve", store, "--page", "--webhook=https://hooks.example.com/canary")
-		assert.Equal(t, 125, quiet(t, o).status)
-		assert.Contains(t, o.stderr, "--page only shows")
+		quiet(t, program(t, "serve", store, "--page", "--webhook=https://hooks.example.com/canary")).must(t, 125).
+			says(t, "--page only shows")
 	})
 }
 
@@ -259,9 +250,8 @@ func TestNotifyFollow(t *testing.T) {
 		require.NoError(t, db.Close())
 		p := begin(t, programCmd(t, variables, "notify", "--follow"))
 		p.says("press Ctrl-C to end")
-		require.Zero(t, programIn(t, variables, "resume", "other").status)
-		o := programIn(t, variables, "complete", "other")
-		require.Zero(t, o.status, o.stderr)
+		programIn(t, variables, "resume", "other").must(t, 0)
+		programIn(t, variables, "complete", "other").must(t, 0)
 		assert.Eventually(t, func() bool { return len(h.told()) > 0 }, waitBound, 100*time.Millisecond)
 		p.signal(syscall.SIGINT)
 		quiet(t, p.end().must(t, 0))

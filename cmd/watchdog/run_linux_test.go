@@ -1,28 +1,69 @@
 package main_test
 
 import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
+// childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
+// its steps.
+const childPrefix = "watchdog-test-child-"
+
+var stepFuncs = script.Common()
+
 // A test binary that a test starts as a command is that, whatever TestMain does.
 func init() {
 	escape.Main()
+	maps.Copy(stepFuncs, script.Steps{
+		"say":          stepFuncs["print"],
+		"leave":        startBackground,
+		"answer":       echoLine,
+		"ask":          askModel,
+		"askAll":       askAll,
+		"breakOff":     breakOff,
+		"askLiterally": askLiterally,
+		"curl":         curlModel,
+		"env":          func(name string) error { _, err := fmt.Println(name + "=" + os.Getenv(name)); return err },
+		"raw":          func(string) error { _, err := term.MakeRaw(0); return err },
+		"prompt":       func(text string) error { _, err := fmt.Print(text); return err },
+		"count":        countInterrupts,
+		"quit":         tellQuit,
+		"tick":         tick,
+		"sizes":        tellSizes,
+		"type":         typeKeys,
+	})
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], childPrefix) {
 		stepFuncs.Do(os.Args[2:])
 	}
@@ -50,10 +91,16 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// inFixture runs a test in a fixture of its own, beside others.
+// withFixture runs a test in a fixture of its own.
+func withFixture(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { test(t, newFixture(t)) })
+}
+
+// inFixture is withFixture, beside others.
 func inFixture(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) { t.Parallel(); test(t, newFixture(t)) })
+	parallel(t, name, func(t *testing.T) { test(t, newFixture(t)) })
 }
 
 // withModels is inFixture with a server of models.
@@ -142,8 +189,7 @@ func TestNoProc(t *testing.T) {
 	}
 	without := inShell(f.cmd("", "true"), `mount -t tmpfs none /proc && exec "$@"`)
 	without.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	o := finish(t, without).must(t, 125)
-	require.Contains(t, o.stderr, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
+	finish(t, without).must(t, 125).says(t, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
 }
 
 // TestNoInterpreter has a file without a first line that says what reads it, which timeout runs by a shell.
@@ -160,4 +206,465 @@ func TestNoInterpreter(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.path(dir+"event.json"), nil, 0o600))
 	f.run("--artifacts state", "./script").must(t, 143)
 	require.True(t, f.exists(dir+"previous.event.json"), "what the attempt before left is set aside once")
+}
+
+// tick:8 prints so many lines in as many fifths of a second. Like most programs it buffers them unless they go to a
+// terminal.
+func tick(times string) error {
+	out := bufio.NewWriter(os.Stdout)
+	for n := range script.Number(times) {
+		_, _ = fmt.Fprintln(out, n)
+		if term.IsTerminal(1) {
+			_ = out.Flush()
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return out.Flush()
+}
+
+// sizes:44 prints the size of its terminal, and again when it has changed, until it has so many columns.
+func tellSizes(last string) error {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	for {
+		width, height, err := term.GetSize(1)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d columns, %d rows\n", width, height)
+		if width == script.Number(last) {
+			return nil
+		}
+		<-changed
+	}
+}
+
+// typeKeys tells of each key of a raw terminal, until one is q.
+func typeKeys(string) error {
+	before, err := term.MakeRaw(0)
+	if err != nil {
+		return err
+	}
+	defer term.Restore(0, before)
+	fmt.Print("ready\r\n")
+	for {
+		key, err := input.ReadByte()
+		if err != nil || key == 'q' {
+			return err
+		}
+		fmt.Printf("key %d\r\n", key)
+	}
+}
+
+// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, and warns when it does,
+// an asking one calls a model.
+func startBackground(kind string) error {
+	steps := []string{os.Args[1], "stay"}
+	if kind == "stubborn" {
+		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "warn:fatal", "stay"}
+	}
+	if kind == "asking" {
+		steps = []string{os.Args[1], "ask:anthropic+stream+quiet", "stay"}
+	}
+	cmd := exec.Command(os.Args[0], steps...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if kind == "stubborn" {
+		cmd.Stderr = os.Stderr
+	}
+	return cmd.Start()
+}
+
+var input = bufio.NewReader(os.Stdin)
+
+// echoLine reads a line and prints it.
+func echoLine(string) error {
+	line, err := input.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Print("answer: ", line)
+	return err
+}
+
+// tellQuit:CODE prints a line at SIGQUIT and exits.
+func tellQuit(code string) error {
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGQUIT)
+	fmt.Println("ready")
+	<-received
+	fmt.Println("quit")
+	os.Exit(script.Number(code))
+	return nil
+}
+
+// countInterrupts waits for an interrupt and, after another line of input, prints how many came.
+func countInterrupts(string) error {
+	received := make(chan os.Signal, 10)
+	signal.Notify(received, syscall.SIGINT)
+	fmt.Println("counting")
+	var interrupts atomic.Int32
+	go func() {
+		for range received {
+			interrupts.Add(1)
+			fmt.Println("interrupted")
+		}
+	}()
+	if _, err := input.ReadString('\n'); err != nil {
+		return err
+	}
+	_, err := fmt.Println("interrupts:", interrupts.Load())
+	return err
+}
+
+// BenchmarkRun is the time of a command that does nothing: under the built program, under GNU timeout, and by itself.
+func BenchmarkRun(b *testing.B) {
+	built := build(b)
+	nothing, err := exec.LookPath("true")
+	require.NoError(b, err)
+	db := "sqlite:" + filepath.Join(b.TempDir(), "runs.db")
+	for _, way := range []struct {
+		name string
+		line []string
+	}{
+		{"bare", []string{nothing}},
+		{"timeout", []string{"timeout", "1", nothing}},
+		{"version", []string{built, "version"}},
+		{"watchdog", []string{built, "run", "--", nothing}},
+		{"watchdog with a limit", []string{built, "run", "--no-output", "1m", "--wall-clock", "1m", "--", nothing}},
+		{"watchdog with sqlite", []string{built, "run", "--store", db, "--wall-clock", "1m", "--", nothing}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			if _, err := exec.LookPath(way.line[0]); err != nil {
+				b.Skip(err)
+			}
+			var took, used []time.Duration
+			for b.Loop() {
+				cmd := exec.Command(way.line[0], way.line[1:]...)
+				began := time.Now()
+				require.NoError(b, cmd.Run())
+				took = append(took, time.Since(began))
+				used = append(used, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+			}
+			slices.Sort(took)
+			slices.Sort(used)
+			b.ReportMetric(milliseconds(took[len(took)/2]), "median-ms")
+			b.ReportMetric(milliseconds(took[0]), "least-ms")
+			b.ReportMetric(milliseconds(used[len(used)/2]), "median-cpu-ms") // without the guard, which ends after it
+		})
+	}
+}
+
+// build builds the program as it is released: with CGO_ENABLED=1 a linker takes a millisecond at each of two starts.
+func build(b *testing.B, flags ...string) string {
+	b.Helper()
+	built := filepath.Join(b.TempDir(), "watchdog")
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", built}, flags, []string{"."})...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cmp.Or(os.Getenv("CGO_ENABLED"), "0"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	return built
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// BenchmarkSize is the size of the stripped program, and of the machine code in it, by where that comes from.
+func BenchmarkSize(b *testing.B) {
+	file, err := os.Stat(build(b, "-ldflags=-s -w"))
+	require.NoError(b, err)
+	sizes := codeOf(b, build(b))
+	sizes["file"] = float64(file.Size())
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op") // leaves it out
+			b.ReportMetric(sizes[name]/1e6, "MB")
+		})
+	}
+}
+
+// origins are what the names of functions have in them, the first that fits. A function that was made for types of ours
+// is ours.
+var origins = []struct {
+	name string
+	has  *regexp.Regexp
+}{
+	{"ours", regexp.MustCompile(`seed62658d38/watchdog|^main\.`)},
+	{"SQLite", regexp.MustCompile(`modernc\.org/`)},
+	{"PostgreSQL", regexp.MustCompile(`github\.com/jackc/`)},
+	{"YAML", regexp.MustCompile(`go\.yaml\.in/`)},
+	{"kong", regexp.MustCompile(`alecthomas/kong`)},
+	{"templates", regexp.MustCompile(`(html|text)/template`)},
+	{"HTTP and TLS", regexp.MustCompile(`^(vendor/|crypto/|net[./])`)},
+	{"the rest", regexp.MustCompile(``)},
+}
+
+// codeOf returns the bytes of the functions of a program that is not stripped, together as code.
+func codeOf(b *testing.B, program string) map[string]float64 {
+	b.Helper()
+	symbols, err := exec.Command("go", "tool", "nm", "-size", program).Output()
+	require.NoError(b, err)
+	sizes := map[string]float64{}
+	for line := range strings.Lines(string(symbols)) {
+		fields := strings.Fields(line) // address, size, kind and name, which may have spaces
+		if len(fields) < 4 || strings.ToLower(fields[2]) != "t" {
+			continue
+		}
+		size, err := strconv.ParseFloat(fields[1], 64)
+		require.NoError(b, err)
+		name := strings.Join(fields[3:], " ")
+		for _, from := range origins {
+			if from.has.MatchString(name) {
+				sizes[from.name] += size
+				break
+			}
+		}
+		sizes["code"] += size
+	}
+	return sizes
+}
+
+// Each call of a model uses so many tokens.
+const (
+	tokensIn, tokensOut = 30, 20
+	tokensEach          = tokensIn + tokensOut
+)
+
+// answers are what the models say, whole and streamed.
+var answers = map[string][2]string{
+	"/v1/messages": {
+		`{"type":"message","model":"m","content":"ANSWER","usage":{"input_tokens":30,"output_tokens":20}}`,
+		`data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":30,"output_tokens":1}}}
+
+data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"ANSWER"}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":20}}
+
+`,
+	},
+	"/v1/chat/completions": {
+		`{"model":"m","choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":30,"completion_tokens":20}}`,
+		`data: {"model":"m","choices":[{"delta":{"content":"ANSWER"}}]}
+
+data: {"model":"m","choices":[],"usage":{"prompt_tokens":30,"completion_tokens":20}}
+
+data: [DONE]
+
+`,
+	},
+	"/v1/responses": {
+		`{"object":"response","status":"completed","model":"m","output":["ANSWER"],"usage":{"input_tokens":30,"output_tokens":20}}`,
+		`data: {"type":"response.output_text.delta","delta":"ANSWER"}
+
+data: {"type":"response.completed","response":{"status":"completed","model":"m","usage":{"input_tokens":30,"output_tokens":20}}}
+
+`,
+	},
+	"/v1/models": {"{}"},
+	"/v1beta/models/m:generateContent": {
+		`{"candidates":[{"content":"ANSWER"}],"usageMetadata":{"promptTokenCount":30,"candidatesTokenCount":20}}`,
+	},
+	"/v1beta/models/m:streamGenerateContent": {
+		"", `data: {"candidates":[{"content":"ANSWER","finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":30,"candidatesTokenCount":20}}
+
+`,
+	},
+}
+
+// A models is a server in the place of all model APIs.
+type models struct {
+	*httptest.Server
+	*testing.T
+
+	served, proto atomic.Int64
+	wait          chan struct{} // an answer ends when it is closed, if it is not nil
+	waiting       chan struct{}
+}
+
+func serveModels(t *testing.T, changes ...func(*models)) *models {
+	t.Helper()
+	m := &models{T: t, waiting: make(chan struct{}, 1000)}
+	m.Server = httptest.NewUnstartedServer(http.HandlerFunc(m.serve))
+	for _, change := range changes {
+		change(m)
+	}
+	if m.URL == "" {
+		m.Start()
+	}
+	t.Cleanup(func() { m.CloseClientConnections(); m.Close() })
+	return m
+}
+
+// waiting has each answer wait after its first event.
+func waiting(m *models) { m.wait = make(chan struct{}) }
+
+func (m *models) serve(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the run has ended meanwhile
+	}
+	said, known := answers[req.URL.Path]
+	if !known || !strings.Contains(string(body), promptCanary) || !strings.Contains(fmt.Sprint(req.Header), keyCanary) {
+		m.Errorf("a call of %s came with %v", req.URL, req.Header)
+	}
+	m.served.Add(1)
+	m.proto.Store(int64(req.ProtoMajor))
+	text := said[0]
+	if text == "" || strings.Contains(string(body), `"stream":true`) {
+		text = said[1]
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
+	var out io.Writer = w
+	if req.Header.Get("Accept-Encoding") == "gzip" {
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped := gzip.NewWriter(w)
+		defer zipped.Close()
+		out = zipped
+	}
+	for chunk := range strings.SplitAfterSeq(strings.ReplaceAll(text, "ANSWER", answerCanary), "\n\n") {
+		_, _ = io.WriteString(out, chunk)
+		w.(http.Flusher).Flush()
+		if m.wait != nil {
+			m.waiting <- struct{}{}
+			select {
+			case <-m.wait:
+			case <-req.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+// metered returns run with a meter of the models, more flags, and a command of these steps.
+func (f *fixture) metered(m *models, flags string, steps ...string) *exec.Cmd {
+	f.Helper()
+	return f.at(m.URL, f.cmd("--meter "+flags, f.child(steps...)...))
+}
+
+// at has the program find the APIs at a server, and no proxy.
+func (f *fixture) at(url string, cmd *exec.Cmd) *exec.Cmd {
+	f.Helper()
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "GOOGLE_GEMINI_BASE_URL="+url,
+		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", "ALL_PROXY=", "all_proxy=", "NO_PROXY=", "no_proxy=")
+	return cmd
+}
+
+func pemOf(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+// What a command sends to a model, and gets from it, and must be nowhere else.
+const (
+	keyCanary    = "sk-canary-key-4711"
+	promptCanary = "canary-prompt-4712"
+	answerCanary = "canary-answer-4713"
+)
+
+// A dialect is how clients of an API call a model.
+type dialect struct {
+	variable, path, header, body string
+}
+
+// dialects have calls of at most 100 tokens of output, but for the open one, which has no maximum.
+var dialects = map[string]dialect{
+	"anthropic": {
+		"ANTHROPIC_BASE_URL", "/v1/messages", "X-Api-Key",
+		`{"model":"m","max_tokens":100,STREAM"messages":[{"role":"user","content":"` + promptCanary + `"}]}`,
+	},
+	"chat": {
+		"OPENAI_BASE_URL", "/chat/completions", "Authorization",
+		`{"model":"m","max_completion_tokens":100,STREAM"messages":[{"role":"user","content":"` + promptCanary + `"}]}`,
+	},
+	"responses": {
+		"OPENAI_BASE_URL", "/responses", "Authorization",
+		`{"model":"m","max_output_tokens":100,STREAM"input":"` + promptCanary + `"}`,
+	},
+	"open":   {"OPENAI_BASE_URL", "/responses", "Authorization", `{"model":"m",STREAM"input":"` + promptCanary + `"}`},
+	"stored": {"OPENAI_BASE_URL", "/responses", "Authorization", `{"model":"m",STREAM"previous_response_id":"r","input":"` + promptCanary + `"}`},
+	"models": {"OPENAI_BASE_URL", "/models", "Authorization", promptCanary},
+	"gemini": {
+		"GOOGLE_GEMINI_BASE_URL", "/v1beta/models/m:generateContent", "X-Goog-Api-Key",
+		`{"contents":[{"parts":[{"text":"` + promptCanary + `"}]}],"generationConfig":{"maxOutputTokens":100}}`,
+	},
+}
+
+// request is a call, of a word such as "chat" or "chat+stream+gzip".
+func request(about string) *http.Request {
+	name, how, _ := strings.Cut(about, "+")
+	d := dialects[name]
+	path, stream := d.path, ""
+	if strings.Contains(how, "stream") {
+		path, stream = strings.Replace(path, ":generateContent", ":streamGenerateContent?alt=sse", 1), `"stream":true,`
+		if name == "chat" {
+			stream += `"stream_options":{"include_usage":true},`
+		}
+	}
+	body := strings.NewReader(strings.Replace(d.body, "STREAM", stream, 1))
+	req, err := http.NewRequest(http.MethodPost, os.Getenv(d.variable)+path, body)
+	if err != nil {
+		panic(err) // the variable is no URL
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(d.header, keyCanary)
+	if strings.Contains(how, "gzip") {
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	return req
+}
+
+var plainClient = &http.Client{Transport: &http.Transport{
+	Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConnsPerHost: 100,
+}}
+
+// askModel makes a call and prints its status, and then all that it got in quotes. A quiet one prints
+// nothing.
+func askModel(about string) error {
+	resp, err := plainClient.Do(request(about))
+	if err != nil {
+		_, err = fmt.Println("no answer")
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		_, err = fmt.Println(resp.StatusCode, "broken off")
+		return err
+	}
+	if strings.Contains(about, "quiet") {
+		return nil
+	}
+	_, err = fmt.Printf("%d %s %q\n", resp.StatusCode, resp.Header.Get("X-Should-Retry"), text)
+	return err
+}
+
+// askAll:CALL makes calls in many goroutines until each was refused, and prints ready.
+func askAll(about string) error {
+	var all sync.WaitGroup
+	for range 30 {
+		all.Go(func() {
+			for {
+				resp, err := plainClient.Do(request(about))
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	_, err := fmt.Println("all were refused")
+	return err
+}
+
+// breakOff:CALL reads the first bytes of an answer, and goes away.
+func breakOff(about string) error {
+	resp, err := plainClient.Do(request(about))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = resp.Body.Read(make([]byte, 10))
+	return err
 }

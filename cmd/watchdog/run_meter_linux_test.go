@@ -107,8 +107,7 @@ func TestMeterCap(t *testing.T) {
 			})
 		}
 	}
-	t.Run("ends a command that has ended by itself meanwhile with its own status, too", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "ends a command that has ended by itself meanwhile with its own status, too", func(t *testing.T) {
 		for _, status := range []string{"0", "7"} {
 			f, m := newFixture(t), serveModels(t)
 			o := f.ended(f.metered(m, "--tokens 100", "ignore:INT", "ignore:TERM", "ask:chat", "exit:"+status)).must(t, 124)
@@ -349,8 +348,7 @@ func TestMeterStored(t *testing.T) {
 func TestMeterEnds(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
-		t.Run("by "+sig.String()+" in the middle of a stream", func(t *testing.T) {
-			t.Parallel()
+		parallel(t, "by "+sig.String()+" in the middle of a stream", func(t *testing.T) {
 			f, m := newFixture(t), serveModels(t, waiting)
 			p := start(t, f.metered(m, "--tokens 5000", "say:ready", "ask:anthropic+stream", "stay"))
 			<-m.waiting
@@ -394,8 +392,7 @@ func TestMeterSecrets(t *testing.T) {
 	o := finish(t, f.at(m.URL, f.stored(s, "--meter --tokens 9000 --id down", f.child("ask:chat")...)))
 	cmd := f.metered(m, "--tokens 9000", "ask:chat")
 	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL=https://user:"+keyCanary+"@host")
-	wrong := finish(t, cmd).must(t, 125)
-	assert.Contains(t, wrong.stderr, "ANTHROPIC_BASE_URL is not the base of a model API")
+	wrong := finish(t, cmd).must(t, 125).says(t, "ANTHROPIC_BASE_URL is not the base of a model API")
 	all := said.String() + o.stderr + wrong.stderr + s.program(t, "sessions", "--json").stdout + s.page(t, "")
 	for _, dir := range []string{f.dir, filepath.Dir(strings.TrimPrefix(s.url, "sqlite:"))} {
 		require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -510,8 +507,7 @@ func TestMeterProxy(t *testing.T) {
 		for name, more := range map[string][]string{
 			"alone": nil, "with a host in NO_PROXY": {"NO_PROXY=x.example, y.example"}, "with one in no_proxy": {"no_proxy=x.example"},
 		} {
-			t.Run(variable+" "+name, func(t *testing.T) {
-				t.Parallel()
+			parallel(t, variable+" "+name, func(t *testing.T) {
 				f, m := newFixture(t), serveModels(t, func(m *models) { m.EnableHTTP2 = true; m.StartTLS() })
 				proxy := startProxy(t, m.Listener.Addr().String())
 				steps := []string{"ask:chat", "askLiterally:no_proxy:anthropic", "askLiterally:NO_PROXY:gemini"}

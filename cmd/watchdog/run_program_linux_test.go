@@ -27,10 +27,8 @@ import (
 func TestPassThrough(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"", "--no-output 5m", "--terminal ^never$"} {
-		t.Run("with the flags "+flags, func(t *testing.T) {
-			t.Parallel()
-			t.Run("input and output pass unchanged", func(t *testing.T) {
-				f := newFixture(t)
+		parallel(t, "with the flags "+flags, func(t *testing.T) {
+			withFixture(t, "input and output pass unchanged", func(t *testing.T, f *fixture) {
 				sent := make([]byte, 1<<20)
 				for i := range sent {
 					sent[i] = byte(rand.Uint32())
@@ -60,8 +58,7 @@ func TestPassThrough(t *testing.T) {
 					require.Equal(t, want.String(), string(text))
 				}
 			})
-			t.Run("a full disk is an error", func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "a full disk is an error", func(t *testing.T, f *fixture) {
 				full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 				require.NoError(t, err)
 				defer full.Close()
@@ -73,8 +70,7 @@ func TestPassThrough(t *testing.T) {
 				require.Contains(t, stderr.String(), "watchdog: output was lost: ")
 				require.Contains(t, stderr.String(), "no space left on device")
 			})
-			t.Run("a closed reader ends the command as without it", func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "a closed reader ends the command as without it", func(t *testing.T, f *fixture) {
 				r, w, err := os.Pipe()
 				require.NoError(t, err)
 				cmd := f.cmd(flags, f.child("alternate:100000000")...)
@@ -158,8 +154,7 @@ func TestExitStatus(t *testing.T) {
 		{"127 for a missing path", "", []string{"./no-such-command"}, 127,
 			`watchdog: cannot run "./no-such-command": no such file or directory` + "\n"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, c.name, func(t *testing.T) {
 			own := newFixture(t)
 			own.dir = f.dir
 			if len(c.command) > 1 {
@@ -329,8 +324,7 @@ func TestRunConfig(t *testing.T) {
 func TestRunSurvivors(t *testing.T) {
 	t.Parallel()
 	for _, shape := range escape.Scenarios() {
-		t.Run(shape.Name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, shape.Name, func(t *testing.T) {
 			shape := shape.In(t.TempDir())
 			t.Cleanup(shape.End)
 			path, args, _ := shape.Command()
@@ -403,8 +397,7 @@ func TestUnderTimeout(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(sig.String()+" ends the command in its grace", func(t *testing.T) {
-			t.Parallel()
+		parallel(t, sig.String()+" ends the command in its grace", func(t *testing.T) {
 			for range 20 {
 				f := newFixture(t)
 				p := start(t, under(f.cmd("", f.child("say:ready", "stay")...), "timeout", "1h"))
@@ -560,8 +553,7 @@ func TestRunWaits(t *testing.T) {
 		"that succeeded": {"", "exit:0", 0},
 		"that failed":    {"--no-output 5m", "exit:7", 7},
 	} {
-		t.Run("for the end of a command "+name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, "for the end of a command "+name, func(t *testing.T) {
 			s := sqliteStore(t)
 			f := newFixture(t)
 			p := start(t, f.stored(s, c.flags+" --id job", f.child("say:ready", "await:"+f.path("go"), c.step)...))
@@ -576,8 +568,7 @@ func TestRunWaits(t *testing.T) {
 			require.Empty(t, s.leases(t))
 		})
 	}
-	t.Run("for the stop of a command that was stuck", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "for the stop of a command that was stuck", func(t *testing.T) {
 		s := sqliteStore(t)
 		f := newFixture(t)
 		steps := []string{"say:ready", "await:" + f.path("go"), "say:fatal", "stay"}
@@ -586,14 +577,12 @@ func TestRunWaits(t *testing.T) {
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		eventually(t, "it says what it waits for", func() bool { return strings.HasPrefix(p.stderr.String(), waits) })
 		s.exec("ROLLBACK")
-		o := p.end().must(t, 124)
-		require.Contains(t, o.stderr, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
+		o := p.end().must(t, 124).says(t, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
 		require.NotContains(t, o.stderr, "record the end")
 		code := string(watchdog.CommandTerminal)
 		require.Equal(t, []string{"cancelled", code, code}, s.end(t, "job"))
 	})
-	t.Run("and corrects what a sweeper said of a command that had ended by itself", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "and corrects what a sweeper said of a command that had ended by itself", func(t *testing.T) {
 		s := sqliteStore(t)
 		f := newFixture(t)
 		cmd := f.stored(s, "--id job", f.child("say:ready", "await:"+f.path("go"), "exit:0")...)
@@ -603,11 +592,9 @@ func TestRunWaits(t *testing.T) {
 		stalled := sweep.StalledRun{
 			RunID: "job", StartedAt: row.StartedAt, DecidedAt: time.Now(), Silence: time.Hour, Threshold: time.Minute,
 		}
-		outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{
+		s.cancel(t, row, session.CancelRequest{
 			By: "pass", Reason: watchdog.SessionIdleTimeout, Events: stalled.CancelEvents(),
 		})
-		require.NoError(t, err)
-		require.Equal(t, session.Done, outcome)
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		o := p.end().must(t, 0)
 		require.Equal(t, "watchdog: record the end: run job was stopped by another process, with watchdog_idle_timeout, when its "+

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -57,19 +58,15 @@ func (s testStore) end(t *testing.T, id string) []string {
 func (s testStore) swept(t *testing.T) outcome {
 	t.Helper()
 	settings := file(t, "watchdog.yaml", "sweep:\n  stalled_threshold: 1ms\n  min_age: 0\n")
-	o := s.program(t, "sweep", "--once", "--config", settings)
-	require.Zero(t, o.status, o.stderr)
-	return o
+	return s.program(t, "sweep", "--once", "--config", settings).must(t, 0)
 }
 
 func TestRunRow(t *testing.T) {
 	t.Parallel()
 	bothStores(t, func(t *testing.T, s testStore) {
-		t.Run("shows the run while it lives, with its limits, and how it ended", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "shows the run while it lives, with its limits, and how it ended", func(t *testing.T, f *fixture) {
 			p := start(t, f.stored(s, "--id job --no-output 5m --wall-clock 1h", f.child("say:ready", "await:"+f.path("go"))...))
-			o := s.program(t, "sessions", "--live")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "sessions", "--live").must(t, 0)
 			assert.Regexp(t, `(?m)^job +active +worker-1 +\d+s +\d+s *$`, o.stdout)
 			var state session.State
 			require.NoError(t, json.Unmarshal(s.row(t, "job").State, &state))
@@ -101,8 +98,7 @@ func TestRunRow(t *testing.T) {
 			p.end().must(t, 124)
 			assert.NotContains(t, string(s.row(t, "stubborn").State), "ending")
 		})
-		t.Run("has the sign of life of a command that may not be silent for ever", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "has the sign of life of a command that may not be silent for ever", func(t *testing.T, f *fixture) {
 			cmd := f.stored(s, "--id loud --no-output 5m", f.child("say:ready", "await:"+f.path("go"), "say:more",
 				"await:"+f.path("end"))...)
 			cmd.Env = append(cmd.Env, "WATCHDOG_STALLED_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
@@ -117,8 +113,7 @@ func TestRunRow(t *testing.T) {
 			require.NoError(t, stepFuncs["touch"](f.path("end")))
 			p.end().must(t, 0)
 		})
-		t.Run("leaves the output of a command that may be silent on its terminal", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "leaves the output of a command that may be silent on its terminal", func(t *testing.T, f *fixture) {
 			screen := onScreen(t, f.stored(s, "--id screen --wall-clock 1h", "sh", "-c", "test -t 1 && test -t 2 && exit 4"))
 			screen.end(4)
 		})
@@ -176,8 +171,7 @@ func TestRunRowEnds(t *testing.T) {
 				"--no-output 1m --probe-interval 50ms --probe ./probe.sh", []string{"stay"}, 124, "cancelled", "watchdog_no_progress",
 			},
 		} {
-			t.Run("of a command that was "+id, func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "of a command that was "+id, func(t *testing.T, f *fixture) {
 				name := strings.ReplaceAll(id, " ", "-")
 				probe := []byte("#!/bin/sh\necho '{}'\n")
 				require.NoError(t, os.WriteFile(f.path("probe.sh"), probe, 0o700)) //nolint:gosec // it must be executable
@@ -187,15 +181,13 @@ func TestRunRowEnds(t *testing.T) {
 				assert.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 			})
 		}
-		t.Run("of a command whose time is used up before it starts", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "of a command whose time is used up before it starts", func(t *testing.T, f *fixture) {
 			finish(t, f.stored(s, "--id none-left --wall-clock 1ns", f.child("touch:"+f.path("started"))...)).must(t, 124)
 			assert.False(t, f.exists("started"))
 			const code = "watchdog_wall_clock_exceeded"
 			assert.Equal(t, []string{"cancelled", code, code}, s.end(t, "none-left"))
 		})
-		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "of a command that does not start, which leaves no lease", func(t *testing.T, f *fixture) {
 			before := s.leases(t) // on a busy machine an earlier program may have left one to a sweeper
 			finish(t, f.stored(s, "--id none", "no-such-command")).must(t, 127)
 			assert.Equal(t, session.Finished, s.row(t, "none").Status)
@@ -204,8 +196,7 @@ func TestRunRowEnds(t *testing.T) {
 				assert.True(t, slices.ContainsFunc(before, func(l session.Lease) bool { return l.ID == left.ID }), "%+v", left)
 			}
 		})
-		t.Run("of guards that are switched off are nowhere", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "of guards that are switched off are nowhere", func(t *testing.T, f *fixture) {
 			cmd := f.stored(s, "--id off", f.child("exit:3")...)
 			cmd.Env = append(cmd.Env, "WATCHDOG_DISABLED=true")
 			finish(t, cmd).must(t, 3)
@@ -263,8 +254,7 @@ func TestRunKilled(t *testing.T) {
 func TestRunElsewhere(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s testStore) {
-		t.Run("that is live on another host starts no command", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "that is live on another host starts no command", func(t *testing.T, f *fixture) {
 			h := s.host(t, "worker-7")
 			wd := h.run(t, watchdog.New, "job", watchdog.NoLimit)
 			o := finish(t, f.stored(s, "--id job", f.child("touch:"+f.path("started"))...)).must(t, 125)
@@ -288,7 +278,15 @@ func TestRunElsewhere(t *testing.T) {
 						assert.Equal(t, "run "+id+" is recorded as complete; it ends on host worker-1, which runs it\n", o.stdout)
 					}, "was recorded as complete by another process", "finished", "complete"},
 					"cancelled": {
-						func(t *testing.T, id string) { t.Helper(); s.cancel(t, id) },
+						func(t *testing.T, id string) {
+							t.Helper()
+							row := s.row(t, id)
+							event := cancelOf(id, row.StartedAt)
+							event.Payload = bytes.ReplaceAll(event.Payload, []byte(`"wall_clock"`), []byte(`"idle_exceeded"`))
+							s.cancel(t, row, session.CancelRequest{
+								By: "pass", Reason: watchdog.IdleExceeded, Events: []watchdog.Event{event},
+							})
+						},
 						"was stopped by another process, with watchdog_idle_exceeded", "cancelled", "watchdog_idle_exceeded",
 					},
 				} {
@@ -302,8 +300,7 @@ func TestRunElsewhere(t *testing.T) {
 				}
 			})
 		}
-		t.Run("ends when another process takes the run over", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "ends when another process takes the run over", func(t *testing.T, f *fixture) {
 			p := start(t, f.stored(s, "--id taken --json", f.child("say:ready", "stay")...))
 			h := s.host(t, "worker-7")
 			wd := h.run(t, watchdog.New, "taken", watchdog.NoLimit)
@@ -317,19 +314,6 @@ func TestRunElsewhere(t *testing.T) {
 	})
 }
 
-// cancel cancels a run as a sweeper does.
-func (s testStore) cancel(t *testing.T, id string) {
-	t.Helper()
-	row := s.row(t, id)
-	event := cancelOf(id, row.StartedAt)
-	event.Payload = []byte(strings.ReplaceAll(string(event.Payload), `"wall_clock"`, `"idle_exceeded"`))
-	outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{
-		By: "pass", Reason: watchdog.IdleExceeded, Events: []watchdog.Event{event},
-	})
-	require.NoError(t, err)
-	require.Equal(t, session.Done, outcome)
-}
-
 // awayEnd is what is said of an end that the store does not take. Only a command that succeeded is completed by hand.
 func awayEnd(hint string) string {
 	return `^watchdog: waiting for the store to take how run job ended: .*\n` +
@@ -339,8 +323,7 @@ func awayEnd(hint string) string {
 
 func TestRunStoreAway(t *testing.T) {
 	t.Parallel()
-	t.Run("harms no command, and the end says what is missing, in SQLite", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "harms no command, and the end says what is missing, in SQLite", func(t *testing.T) {
 		s := sqliteStore(t)
 		f := newFixture(t)
 		p := start(t, f.stored(s, "--id job --record-timeout 2s", f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
@@ -366,8 +349,7 @@ func TestRunStoreAway(t *testing.T) {
 		o := p.end().must(t, 0)
 		assert.Regexp(t, awayEnd("; watchdog complete job records it when the store is back"), o.stderr)
 	})
-	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "starts no command for a user who may not write sessions", func(t *testing.T) {
 		s := openStore(t, postgresServer.DSN(t))
 		s.exec(`CREATE ROLE narrow LOGIN; GRANT USAGE ON SCHEMA public TO narrow;
 			GRANT SELECT ON ALL TABLES IN SCHEMA public TO narrow; GRANT INSERT ON events TO narrow`)
@@ -404,8 +386,7 @@ type said struct {
 // listed returns what the list of sessions says of each run.
 func (s testStore) listed(t *testing.T, flags ...string) map[string]said {
 	t.Helper()
-	o := s.program(t, append([]string{"sessions", "--json"}, flags...)...)
-	require.Zero(t, o.status, o.stderr)
+	o := s.program(t, append([]string{"sessions", "--json"}, flags...)...).must(t, 0)
 	var list struct {
 		Sessions []struct {
 			RunID string `json:"run_id"`
@@ -460,8 +441,7 @@ func TestRunOutcome(t *testing.T) {
 				[]string{"state    failed ", "its command failed", "its guard was killed"},
 			},
 		} {
-			t.Run("of a run that is "+id+" is the same for all readers", func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "of a run that is "+id+" is the same for all readers", func(t *testing.T, f *fixture) {
 				finish(t, f.stored(s, "--id "+id, c.command...)).must(t, c.status)
 				assert.True(t, strings.HasSuffix(s.lastPayload(t, id), c.event), s.lastPayload(t, id))
 				assert.Equal(t, []string{watchdog.EventComplete}, s.kinds(t, id))
@@ -508,11 +488,9 @@ func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s testStore) {
 		const failed, succeeds = `^watchdog: run job failed at 20\S+Z \(exit status 7\): it is resumed, in a fresh window\n$`, "true"
-		t.Run("a run that failed is resumed, and that is said in one line", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "a run that failed is resumed, and that is said in one line", func(t *testing.T, f *fixture) {
 			finish(t, f.stored(s, "--id job", "sh", "-c", "exit 7")).must(t, 7)
-			o := finish(t, f.stored(s, "--id job --json", "sh", "-c", "exit 7")).must(t, 7)
-			assert.Contains(t, o.stderr, `"resumed_after":"failed"`)
+			o := finish(t, f.stored(s, "--id job --json", "sh", "-c", "exit 7")).must(t, 7).says(t, `"resumed_after":"failed"`)
 			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 			o = finish(t, f.stored(s, "--id job", succeeds)).must(t, 0)
 			assert.Regexp(t, failed, o.stderr)
@@ -525,19 +503,16 @@ func TestRunAgain(t *testing.T) {
 				`started .*, window 3$`, why)
 			assert.Equal(t, "succeeded", s.listed(t)["job"].Outcome)
 		})
-		t.Run("a run that succeeded starts no command, and says what to do", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "a run that succeeded starts no command, and says what to do", func(t *testing.T, f *fixture) {
 			o := finish(t, f.stored(s, "--id job", f.child("touch:"+f.path("started"))...)).must(t, 125)
 			assert.Regexp(t, `^watchdog: run "job" has done its work, at 20\S+Z: use another --id, or write watchdog resume job `+
 				`first\n$`, o.stderr)
 			assert.False(t, f.exists("started"))
-			o = s.program(t, "resume", "job")
-			require.Zero(t, o.status, o.stderr)
+			o = s.program(t, "resume", "job").must(t, 0)
 			finish(t, f.stored(s, "--id job", "sh", "-c", "exit 5")).must(t, 5)
 			assert.Regexp(t, `\(before: failed\)`, s.program(t, "resume", "job").stdout)
 		})
-		t.Run("a run that was stopped is resumed", func(t *testing.T) {
-			f := newFixture(t)
+		withFixture(t, "a run that was stopped is resumed", func(t *testing.T, f *fixture) {
 			finish(t, f.stored(s, "--id late --wall-clock 300ms", "sleep", "60")).must(t, 124)
 			o := finish(t, f.stored(s, "--id late", succeeds)).must(t, 0)
 			assert.Regexp(t, `^watchdog: run late was stopped at 20\S+Z \(ran \S+ m?s of 300 ms, `+

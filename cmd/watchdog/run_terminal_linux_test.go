@@ -25,10 +25,8 @@ const ctrlC = "\x03"
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"", "--no-output 5m"} {
-		t.Run("with the flags "+flags, func(t *testing.T) {
-			t.Parallel()
-			t.Run("the command reads from it and gets one interrupt from Ctrl-C", func(t *testing.T) {
-				f := newFixture(t)
+		parallel(t, "with the flags "+flags, func(t *testing.T) {
+			withFixture(t, "the command reads from it and gets one interrupt from Ctrl-C", func(t *testing.T, f *fixture) {
 				s := onScreen(t, f.cmd(flags, f.child("answer", "count", "exit:5")...))
 				s.types("anybody\n")
 				s.reads("answer: anybody")
@@ -41,8 +39,7 @@ func TestTerminal(t *testing.T) {
 				require.NotContains(t, shown, "interrupted")
 				require.NotContains(t, shown, "watchdog:", "it stays silent")
 			})
-			t.Run("Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T, f *fixture) {
 				s := onScreen(t, f.cmd(flags, f.child("leave", "say:ready", "stay")...))
 				s.reads("ready")
 				s.types(ctrlC)
@@ -50,8 +47,7 @@ func TestTerminal(t *testing.T) {
 				require.Regexp(t, `the command was interrupted after \d+s by SIGINT\S*: ended by SIGINT`, shown)
 				require.Empty(t, escape.WithToken(f.token))
 			})
-			t.Run("SIGTERM to watchdog ends a command that reads from it", func(t *testing.T) {
-				f := newFixture(t)
+			withFixture(t, "SIGTERM to watchdog ends a command that reads from it", func(t *testing.T, f *fixture) {
 				s := onScreen(t, f.cmd(flags, f.child("say:ready", "answer")...))
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
@@ -111,8 +107,7 @@ func TestLiveLine(t *testing.T) {
 		require.Equal(t, "ready\nwatchdog: ran TIME of 2.5 s: ended by SIGINT\n",
 			lengths.ReplaceAllString(string(text), "$1 TIME of"))
 	})
-	t.Run("has above it why the command's calls wait, once", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "has above it why the command's calls wait, once", func(t *testing.T) {
 		f, m := newFixture(t), serveModels(t, waiting)
 		cmd := f.metered(m, "--tokens 1500", "askAll:anthropic+stream", "stay")
 		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard

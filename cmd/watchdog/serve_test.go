@@ -121,9 +121,7 @@ func TestServe(t *testing.T) {
 	t.Run("an address that is taken", func(t *testing.T) {
 		url, end := serve(t, store, "--page")
 		address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
-		o := program(t, "serve", store, "--page", "--listen="+address)
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "name a free address of this machine")
+		program(t, "serve", store, "--page", "--listen="+address).must(t, 125).says(t, "name a free address of this machine")
 		end()
 	})
 }
@@ -178,10 +176,8 @@ func TestServeHosts(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(p.end().must(t, 0).stderr, "\n"))
 	})
 	t.Run("a name that no browser sends", func(t *testing.T) {
-		o := program(t, "serve", store, "--page", "--listen=127.0.0.1:0", "--host=https://dash.example/")
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "--host: ")
-		assert.Contains(t, o.stderr, `"https://dash.example/"; write a name as browsers send it`)
+		program(t, "serve", store, "--page", "--listen=127.0.0.1:0", "--host=https://dash.example/").must(t, 125).
+			says(t, "--host: ", `"https://dash.example/"; write a name as browsers send it`)
 	})
 }
 
@@ -204,9 +200,7 @@ func ownAddresses(t *testing.T) (all []string) {
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	eachURL(t, racing.Long, func(t *testing.T, store string) {
-		o := program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0")
-		require.Equal(t, 125, o.status, "without tables")
-		require.Contains(t, o.stderr, "none is created")
+		program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0").must(t, 125).says(t, "none is created")
 		filled := openStore(t, store)
 		stopped(t, filled, "s-1")
 		_, _, err := filled.Attach(t.Context(), session.Session{RunID: "live", StartedAt: time.Now(), Host: "host-b"})
@@ -235,8 +229,7 @@ func TestNothingIsWritten(t *testing.T) {
 		}
 		end()
 		for _, words := range [][]string{{"sessions"}, {"why", "s-1"}, {"why", "s-1"}} {
-			o := program(t, append(words, "--store", store)...)
-			require.Zero(t, o.status, o.stderr)
+			program(t, append(words, "--store", store)...).must(t, 0)
 		}
 		f := follow(t, "--store", store, "s-1")
 		f.until("grade_regressing")

@@ -80,8 +80,7 @@ func TestSessions(t *testing.T) {
 	eachStore(t, func(t *testing.T, s testStore) {
 		someSessions(t, s)
 		t.Run("the list has the live ones first, then the newest", func(t *testing.T) {
-			o := s.program(t, "sessions")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "sessions").must(t, 0)
 			assert.Equal(t, newestFirst, runs(o))
 			assert.Empty(t, o.stderr)
 			seconds := regexp.MustCompile(`\b\d+s\b`) // a test can be slow
@@ -102,8 +101,7 @@ func TestSessions(t *testing.T) {
 			"--limit 4 --parent job": newestFirst[3:],
 		} {
 			t.Run("filtered by "+flags, func(t *testing.T) {
-				o := s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...)
-				require.Zero(t, o.status, o.stderr)
+				o := s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...).must(t, 0)
 				if want == nil {
 					assert.Equal(t, "watchdog: no session is as asked for\n", o.stderr)
 					assert.Empty(t, o.stdout)
@@ -117,8 +115,7 @@ func TestSessions(t *testing.T) {
 				var all []string
 				after := ""
 				for range 8 {
-					o := s.program(t, "sessions", "--limit", fmt.Sprint(limit), "--after", after)
-					require.Zero(t, o.status, o.stderr)
+					o := s.program(t, "sessions", "--limit", fmt.Sprint(limit), "--after", after).must(t, 0)
 					if o.stdout != "" {
 						all = append(all, runs(o)...)
 					}
@@ -132,8 +129,7 @@ func TestSessions(t *testing.T) {
 			})
 		}
 		t.Run("as JSON", func(t *testing.T) {
-			o := s.program(t, "sessions", "--json", "--limit", "5")
-			require.Zero(t, o.status, o.stderr)
+			o := s.program(t, "sessions", "--json", "--limit", "5").must(t, 0)
 			numbers := regexp.MustCompile(`(_seconds": )[\d.]+`)
 			times := regexp.MustCompile(`"20\d\d-[^"]*Z"`)
 			marks := regexp.MustCompile(`("next": ").*"`)
@@ -143,11 +139,9 @@ func TestSessions(t *testing.T) {
 		})
 		t.Run("a row that cannot be read is said, and the others are listed", func(t *testing.T) {
 			s.exec("UPDATE watchdog_sessions SET status = 'strange' WHERE run_id = 'complete'")
-			o := s.program(t, "sessions")
-			assert.Zero(t, o.status)
+			o := s.program(t, "sessions").must(t, 0)
 			assert.Len(t, runs(o), 5)
-			assert.Contains(t, o.stderr, "unreadable session")
-			assert.Contains(t, o.stderr, "run complete")
+			o.says(t, "unreadable session", "run complete")
 			var page struct{ Unreadable []string }
 			require.NoError(t, json.Unmarshal([]byte(s.program(t, "sessions", "--json").stdout), &page))
 			assert.Len(t, page.Unreadable, 1)
@@ -160,9 +154,7 @@ func TestSessions(t *testing.T) {
 				"--limit x":             "--limit",
 				"--after lbm9uc2Vuc2U":  "is not the end of a page",
 			} {
-				o := s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...)
-				assert.Equal(t, 125, o.status)
-				assert.Contains(t, o.stderr, says)
+				s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...).must(t, 125).says(t, says)
 			}
 		})
 	})
@@ -305,8 +297,7 @@ func TestSweep(t *testing.T) {
 		store, path := stalledStore(t)
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
-		o := program(t, "sweep", store, "--once", "--dry-run")
-		require.Zero(t, o.status, o.stderr)
+		o := program(t, "sweep", store, "--once", "--dry-run").must(t, 0)
 		require.Contains(t, o.stdout, "1 stalled, 0 cancelled")
 		require.Contains(t, o.stdout, "  would_cancel  stalled on host-a: silent for 1h0m")
 		after, err := os.ReadFile(path)
@@ -316,8 +307,7 @@ func TestSweep(t *testing.T) {
 	})
 	t.Run("one pass cancels what stalled and leaves the others", func(t *testing.T) {
 		store, path := stalledStore(t)
-		o := program(t, "sweep", store, "--once", "--json")
-		require.Zero(t, o.status, o.stderr)
+		o := program(t, "sweep", store, "--once", "--json").must(t, 0)
 		var pass struct {
 			Cancelled int
 			Sessions  []map[string]any
@@ -365,17 +355,12 @@ func TestSweep(t *testing.T) {
 			"sweep:\n  interval: -1m\n":    "-1m",
 			"sweep:\n  interval: later\n ": "later",
 		} {
-			o := program(t, "sweep", store, "--once", "--config", file(t, "watchdog.yaml", settings))
-			require.Equal(t, 125, o.status, settings)
-			require.Contains(t, o.stderr, want)
+			o := program(t, "sweep", store, "--once", "--config", file(t, "watchdog.yaml", settings)).must(t, 125).says(t, want)
 			require.Empty(t, o.stdout)
 		}
 		require.Equal(t, session.Active, statusOf(t, path, "stalled"))
-		o := program(t, "sweep", "--once")
-		require.Equal(t, 125, o.status)
-		require.Contains(t, o.stderr, "no store is named")
-		o = program(t, "sweep", "--store=mysql://user:canary@host/db", "--once")
-		require.Equal(t, 125, o.status)
+		program(t, "sweep", "--once").must(t, 125).says(t, "no store is named")
+		o := program(t, "sweep", "--store=mysql://user:canary@host/db", "--once").must(t, 125)
 		require.NotContains(t, o.stderr, "canary")
 	})
 }
@@ -405,9 +390,9 @@ func bothStores(t *testing.T, test func(t *testing.T, s testStore)) {
 // eachURL runs a test with a store of each kind that is to be made, those of PostgreSQL included or not.
 func eachURL(t *testing.T, postgres bool, test func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
+	parallel(t, "in SQLite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
 	if postgres {
-		t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
+		parallel(t, "in PostgreSQL", func(t *testing.T) { test(t, postgresServer.DSN(t)) })
 	}
 }
 
@@ -468,9 +453,7 @@ func TestStoreErrors(t *testing.T) {
 	} {
 		t.Run(name+" is an error that says what to do", func(t *testing.T) {
 			for _, command := range [][]string{{"sessions"}, {"complete", "run-1"}, {"resume", "run-1"}} {
-				o := program(t, append(command, "--store", test.store)...)
-				require.Equal(t, 125, o.status)
-				require.Contains(t, o.stderr, test.says)
+				o := program(t, append(command, "--store", test.store)...).must(t, 125).says(t, test.says)
 				require.Empty(t, o.stdout)
 				require.NotContains(t, o.stderr, secret)
 				require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)

@@ -70,8 +70,7 @@ func TestWhy(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, store.Close())
 		t.Run("a run", func(t *testing.T) {
-			o := program(t, "why", "--store", url, "s-1")
-			require.Zero(t, o.status, o.stderr)
+			o := program(t, "why", "--store", url, "s-1").must(t, 0)
 			checkText(t, o.stdout)
 			assert.Regexp(t, `^run      s-1 on host-a
 state    stopped \S+ \S+ UTC, \S+ ago
@@ -87,27 +86,23 @@ $`, o.stdout)
 			assert.Empty(t, o.stderr)
 		})
 		t.Run("as JSON", func(t *testing.T) {
-			o := program(t, "why", "--store", url, "--json", "s-1")
-			require.Zero(t, o.status, o.stderr)
+			o := program(t, "why", "--store", url, "--json", "s-1").must(t, 0)
 			var s story.Story
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
 			assert.Equal(t, watchdog.GradeRegressing, s.End.Code)
 			assert.Equal(t, 1, strings.Count(o.stdout, "\n"))
 		})
 		t.Run("one that lives", func(t *testing.T) {
-			o := program(t, "why", "--store", url, "live")
-			require.Zero(t, o.status, o.stderr)
+			o := program(t, "why", "--store", url, "live").must(t, 0)
 			checkText(t, o.stdout)
 			assert.Contains(t, o.stdout, "state    running\n")
 			assert.Contains(t, o.stdout, "\n         watchdog tail --store "+story.ShellQuote(url)+" live\n")
 		})
 		t.Run("one that never was", func(t *testing.T) {
-			o := program(t, "why", "--store", url, "live-1")
-			assert.Equal(t, 125, o.status)
+			o := program(t, "why", "--store", url, "live-1").must(t, 125)
 			assert.Equal(t, "watchdog: the store has no run live-1, and no event of one; did you mean live? "+
 				"watchdog sessions lists all\n", o.stderr)
-			o = program(t, "why", "--store", url, "\x1b[31mnobody")
-			assert.Equal(t, 125, o.status)
+			o = program(t, "why", "--store", url, "\x1b[31mnobody").must(t, 125)
 			assert.Equal(t, `watchdog: the store has no run \x1b[31mnobody, and no event of one; `+
 				"watchdog sessions lists those that there are\n", o.stderr)
 		})
@@ -125,21 +120,18 @@ func TestWhyFolder(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, step, "_stall", "event.json"), text, 0o644))
 	}
 	for _, dir := range []string{"build", "build/_stall", "build/_stall/event.json"} {
-		o := program(t, "why", filepath.Join(root, dir))
-		require.Zero(t, o.status, o.stderr)
+		o := program(t, "why", filepath.Join(root, dir)).must(t, 0)
 		checkText(t, o.stdout)
 		assert.Contains(t, o.stdout, "why      the probe says that the state is terminal\n")
 		assert.Contains(t, o.stdout, "command  SIGINT to 1; nothing is alive\n")
 		assert.Empty(t, o.stderr)
 	}
 	t.Run("the root has a line for each step", func(t *testing.T) {
-		o := program(t, "why", root)
-		require.Zero(t, o.status, o.stderr)
+		o := program(t, "why", root).must(t, 0)
 		const line = "1970-01-01 00:00:00 UTC step stopped: the probe says that the state is terminal\n"
 		assert.Equal(t, line+line+
 			"watchdog why DIR/STEP tells more of one\n", o.stdout)
-		o = program(t, "why", "--json", root)
-		require.Zero(t, o.status, o.stderr)
+		o = program(t, "why", "--json", root).must(t, 0)
 		assert.Equal(t, 2, strings.Count(o.stdout, "\n"))
 	})
 	t.Run("a folder without such a file is a run", func(t *testing.T) {
@@ -149,22 +141,16 @@ func TestWhyFolder(t *testing.T) {
 		require.NoError(t, store.Close())
 		url := "sqlite:" + path
 		empty := t.TempDir()
-		o := program(t, "why", "--store", url, empty)
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "the store has no run")
-		o = program(t, "why", empty)
-		assert.Equal(t, 125, o.status)
+		program(t, "why", "--store", url, empty).must(t, 125).says(t, "the store has no run")
+		o := program(t, "why", empty).must(t, 125)
 		assert.Contains(t, o.stderr, "no command stalled there; for a run in a database, no store is named; write --store")
-		o = program(t, "why", "--store", url, filepath.Join(root, "build"))
-		require.Zero(t, o.status, o.stderr)
+		o = program(t, "why", "--store", url, filepath.Join(root, "build")).must(t, 0)
 		assert.Contains(t, o.stderr, "is a folder with artifacts, and this is what they say")
 	})
 	t.Run("a file that cannot be read", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "event.json")
 		require.NoError(t, os.WriteFile(file, []byte("{}"), 0o644))
-		o := program(t, "why", file)
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, `its schema is ""`)
+		program(t, "why", file).must(t, 125).says(t, `its schema is ""`)
 	})
 }
 
@@ -465,8 +451,7 @@ func TestTailRefused(t *testing.T) {
 			"watchdog tail --help says how it is used\n",
 		"tail s-1": "watchdog: no store is named; write --store sqlite:PATH or --store postgres://..., or set WATCHDOG_STORE\n",
 	} {
-		o := program(t, strings.Fields(line)...)
-		assert.Equal(t, 125, o.status, line)
+		o := program(t, strings.Fields(line)...).must(t, 125)
 		assert.Equal(t, want, o.stderr, line)
 	}
 }
