@@ -86,7 +86,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 		{"a silence of a check", func(c *stall.Config) { stuck(c); c.AsIncomplete = true }, nil, false, true, 0},
 		{"a silence, and a child is left behind", stuck, []string{"daemon:print:" + ready + ";stay"}, false, true, 0},
 		{"a silence, and the store fails at first", stuck, nil, true, true, 0},
-		{"the wall clock", func(c *stall.Config) { c.WallClock = limit }, nil, false, false, 0},
+		{"the wall clock", func(c *stall.Config) { c.WallClock = 10 * limit }, nil, false, false, 0}, // longer than a start
 		{"a silence, and fails", stuck, nil, false, true, 5},
 	} {
 		parallel(t, c.name, func(t *testing.T) {
