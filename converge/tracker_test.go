@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/converge"
@@ -502,4 +503,25 @@ func TestText(t *testing.T) {
 	t.Run("after an iteration that ended well the text is empty", func(t *testing.T) {
 		require.Empty(t, observe(t, newTracker(t, converge.Config{}), a, well).Text())
 	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newTracker(t *testing.T, config converge.Config) *converge.Tracker {
+	t.Helper()
+	tracker, err := converge.New(config)
+	require.NoError(t, err)
+	return tracker
+}
+
+// observe gives the tracker one set after the other and returns the last decision.
+func observe(t *testing.T, tracker *converge.Tracker, sets ...[]string) converge.Decision {
+	t.Helper()
+	var decision converge.Decision
+	for _, set := range sets {
+		var err error
+		decision, err = tracker.Observe(set)
+		require.NoError(t, err)
+	}
+	return decision
 }
