@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,23 @@ type database struct {
 	written     int                     // rows, by Freshen
 	dropNotices bool                    // Listen tells of no cancel
 	after       func(call string) error // loses the answer of a call that was carried out
+
+	serving atomic.Pointer[session.Memory] // that was promoted
+	broken  atomic.Bool                    // the next renewal finds its connection broken
+}
+
+// now returns the memory that has the sessions. The events stay where they are.
+func (d *database) now() *session.Memory {
+	if promoted := d.serving.Load(); promoted != nil {
+		return promoted
+	}
+	return &d.Memory
+}
+
+// promote has an asynchronous standby, which got nothing after it was copied, take the place of the server.
+func (d *database) promote(standby *session.Memory) {
+	d.broken.Store(true)
+	d.serving.Store(standby)
 }
 
 func (d *database) called(ctx context.Context, call string) error {
@@ -115,6 +133,17 @@ func (d *database) lose(name string) {
 	}
 }
 
+// onEnd has a func called once, after ends were written and before that is answered.
+func (d *database) onEnd(do func()) {
+	d.after = func(call string) error {
+		if call == "End" {
+			d.after = nil
+			do()
+		}
+		return nil
+	}
+}
+
 // answer returns the error of a call that was carried out.
 func (d *database) answer(name string, err error) error {
 	if d.after != nil && err == nil {
@@ -149,7 +178,7 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err
 	}
-	before, after, err = d.Memory.Attach(ctx, s)
+	before, after, err = d.now().Attach(ctx, s)
 	return before, after, d.answer("Attach", err)
 }
 
@@ -160,47 +189,51 @@ func (d *database) Freshen(
 		d.mu.Lock()
 		d.written += len(fresh)
 		d.mu.Unlock()
-		return d.Memory.Freshen(ctx, lease, fresh)
+		return d.now().Freshen(ctx, lease, fresh)
 	})
 }
 
 func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	return call(ctx, d, "End", func() (session.Skipped, error) { return d.Memory.End(ctx, ends) })
+	skipped, err := call(ctx, d, "End", func() (session.Skipped, error) { return d.now().End(ctx, ends) })
+	return skipped, d.answer("End", err)
 }
 
 func (d *database) BeginLease(ctx context.Context, l session.Lease) error {
 	if err := d.called(ctx, "BeginLease"); err != nil {
 		return err
 	}
-	return d.Memory.BeginLease(ctx, l)
+	return d.now().BeginLease(ctx, l)
 }
 
 func (d *database) RenewLease(ctx context.Context, l session.Lease) error {
 	if err := d.called(ctx, "RenewLease"); err != nil {
 		return err
 	}
-	return d.Memory.RenewLease(ctx, l)
+	if d.broken.CompareAndSwap(true, false) {
+		return errors.New("unexpected EOF")
+	}
+	return d.now().RenewLease(ctx, l)
 }
 
 func (d *database) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	if err := d.called(ctx, "ExpireLease"); err != nil {
 		return false, 0, err
 	}
-	return d.Memory.ExpireLease(ctx, l)
+	return d.now().ExpireLease(ctx, l)
 }
 
 func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
-	return call(ctx, d, "LeaseSessions", func() ([]session.AttemptID, error) { return d.Memory.LeaseSessions(ctx, id) })
+	return call(ctx, d, "LeaseSessions", func() ([]session.AttemptID, error) { return d.now().LeaseSessions(ctx, id) })
 }
 
 func (d *database) Session(ctx context.Context, runID string) (session.Session, error) {
-	return call(ctx, d, "Session", func() (session.Session, error) { return d.Memory.Session(ctx, runID) })
+	return call(ctx, d, "Session", func() (session.Session, error) { return d.now().Session(ctx, runID) })
 }
 
 func (d *database) Ended(
 	ctx context.Context, lease string, told []session.AttemptID,
 ) ([]session.AttemptID, error) {
-	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) { return d.Memory.Ended(ctx, lease, told) })
+	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) { return d.now().Ended(ctx, lease, told) })
 }
 
 func (d *database) Listen(ctx context.Context, ready func(), told func(string)) error {
@@ -324,7 +357,7 @@ func (f *fixture) advance(d time.Duration) {
 // row returns a run's row, past the hook.
 func (f *fixture) row(runID string) session.Session {
 	f.Helper()
-	s, err := f.db.Memory.Session(context.Background(), runID)
+	s, err := f.db.now().Session(context.Background(), runID)
 	require.NoError(f, err)
 	return s
 }
@@ -346,9 +379,7 @@ func (f *fixture) shown(runID string) time.Time {
 // lease returns a lease, past the hook.
 func (f *fixture) lease(id string) session.Lease {
 	f.Helper()
-	all, err := f.db.ObserveLeases(context.Background(), nil)
-	require.NoError(f, err)
-	for _, l := range all {
+	for _, l := range f.leases() {
 		if l.ID == id {
 			return l
 		}

@@ -15,7 +15,7 @@ import (
 // leases returns all leases, past the hook.
 func (f *fixture) leases() []session.Lease {
 	f.Helper()
-	all, err := f.db.ObserveLeases(context.Background(), nil)
+	all, err := f.db.now().ObserveLeases(context.Background(), nil)
 	require.NoError(f, err)
 	return all
 }
@@ -31,7 +31,7 @@ func (f *fixture) expire(id string) {
 // stalled returns the runs that a sweeper with the default threshold finds.
 func (f *fixture) stalled() (runIDs []string) {
 	f.Helper()
-	page, err := f.db.Stalled(context.Background(), session.Query{Threshold: 10 * time.Minute, Limit: 100})
+	page, err := f.db.now().Stalled(context.Background(), session.Query{Threshold: 10 * time.Minute, Limit: 100})
 	require.NoError(f, err)
 	for _, s := range page.Sessions {
 		runIDs = append(runIDs, s.RunID)
