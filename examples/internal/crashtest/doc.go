@@ -3,7 +3,7 @@
 // fire, resume or complete it at once. A test inside one process cannot prove that.
 //
 // The test binary is its own child: it attaches to runs that its parent names and prints how they ended.
-// history_test.go reads the events without the library: it is a second description of what they must be.
+// The events are read without the library: that is a second description of what they must be.
 //
 // The package exports nothing.
 package crashtest
