@@ -182,9 +182,7 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	return before, after, d.answer("Attach", err)
 }
 
-func (d *database) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (session.Skipped, error) {
+func (d *database) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
 	return call(ctx, d, "Freshen", func() (session.Skipped, error) {
 		d.mu.Lock()
 		d.written += len(fresh)
@@ -230,9 +228,7 @@ func (d *database) Session(ctx context.Context, runID string) (session.Session, 
 	return call(ctx, d, "Session", func() (session.Session, error) { return d.now().Session(ctx, runID) })
 }
 
-func (d *database) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) ([]session.AttemptID, error) {
+func (d *database) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
 	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) { return d.now().Ended(ctx, lease, told) })
 }
 

@@ -372,9 +372,7 @@ func split[E any](c *contended, all []E, runOf func(E) string) (skipped session.
 	return skipped, free
 }
 
-func (c *contended) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (session.Skipped, error) {
+func (c *contended) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
 	skipped, free := split(c, fresh, func(f session.Freshness) string { return f.RunID })
 	written, err := c.database.Freshen(ctx, lease, free)
 	skipped.Gone = written.Gone

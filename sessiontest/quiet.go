@@ -139,9 +139,7 @@ var quietRules = []rule{
 }
 
 // behind writes sessions of a lease, run-0 the first, and returns them as they are before it names rows as behind.
-func behind(
-	e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind,
-) (rows []row) {
+func behind(e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind) (rows []row) {
 	l := beginAt(e, homeLease, time.Hour)
 	for i := range fresh {
 		s := silentSession(fmt.Sprint("run-", i), noon, 0)

@@ -195,9 +195,7 @@ func oldEnough(s row, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAg
 var slowest = 2000
 
 // putAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with their own.
-func putAround(
-	e *env, around func(runID string, now time.Time, beyond time.Duration) row,
-) (rows []row) {
+func putAround(e *env, around func(runID string, now time.Time, beyond time.Duration) row) (rows []row) {
 	now := clockOf(e)
 	for n := -slowest; n <= 50; n++ {
 		s := around(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)

@@ -357,8 +357,8 @@ func TestGrace(t *testing.T) {
 	subtest(t, "does not start if the warning cannot be recorded", func(f *fixture) {
 		warned(f)
 		f.put("s-1", time.Hour)
-		f.use(&failingWarn{fixture: f, err: errors.New("disk full")})
-		p := f.fails("warn run s-1: disk full")
+		f.poisoned = every
+		p := f.fails("warn run s-1: poisoned")
 		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Failed: 1, Errors: 1}, p.Tally)
 		require.Empty(f, f.ended())
 	})
@@ -429,16 +429,6 @@ type appends struct {
 
 func (a appends) Append(ctx context.Context, events ...watchdog.Event) error {
 	return a.events.Append(ctx, events...)
-}
-
-// failingWarn is a canceller whose Warn fails.
-type failingWarn struct {
-	*fixture
-	err error
-}
-
-func (m *failingWarn) Warn(context.Context, session.Session, []watchdog.Event) (session.Outcome, error) {
-	return "", m.err
 }
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -142,8 +142,9 @@ func TestDoubt(t *testing.T) {
 	subtest(t, "a warning whose answer was lost is not written again", func(f *fixture) {
 		f.put("s-1", time.Hour)
 		f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
-		f.use(&lostWarning{f})
+		f.after = func() error { return context.DeadlineExceeded }
 		f.failsFor(context.DeadlineExceeded)
+		f.after = nil
 		require.Len(f, f.events("s-1"), 1)
 		f.advance(30 * time.Second)
 		require.Equal(f, 1, f.pass().Deferred)
@@ -171,16 +172,6 @@ func (l *lateCanceller) Cancel(
 		return "", context.DeadlineExceeded
 	}
 	return l.Memory.Cancel(ctx, s, c)
-}
-
-type lostWarning struct{ *fixture }
-
-func (l *lostWarning) Warn(
-	ctx context.Context, s session.Session, events []watchdog.Event,
-) (session.Outcome, error) {
-	_, err := l.Memory.Warn(ctx, s, events)
-	require.NoError(l, err)
-	return "", context.DeadlineExceeded
 }
 
 // TestStartOfLateAnswer: a cancel that is found to be committed when its claim is over has no claim on the start.

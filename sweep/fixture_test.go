@@ -38,8 +38,8 @@ type fixture struct {
 	onLeases  func(all []session.Lease) // before they are returned
 	onExpire  func(l session.Lease) (left int, err error)
 	onClaim   func(ctx context.Context, s session.Session) error
-	after     func() error                 // what Cancel returns after it was done
-	poisoned  func(s session.Session) bool // sessions whose cancel fails, alone and in a batch
+	after     func() error                 // what Cancel and Warn return after they were done
+	poisoned  func(s session.Session) bool // sessions whose warning fails, and whose cancel, alone and in a batch
 
 	clockSet atomic.Int64 // by how much the database's clock was set
 	made     *sweep.Sweeper
@@ -102,9 +102,7 @@ func (f *fixture) Session(ctx context.Context, runID string) (session.Session, e
 	return f.Memory.Session(ctx, runID)
 }
 
-func (f *fixture) Cancel(
-	ctx context.Context, s session.Session, c session.CancelRequest,
-) (session.Outcome, error) {
+func (f *fixture) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (session.Outcome, error) {
 	if f.onCancel != nil {
 		if err := f.onCancel(ctx, s); err != nil {
 			return "", err
@@ -119,15 +117,25 @@ func (f *fixture) Cancel(
 		defer f.mu.Unlock()
 		f.cancelled = append(f.cancelled, s.RunID)
 	}
-	if err == nil && f.after != nil {
-		err = f.after()
-	}
-	return outcome, err
+	return outcome, f.answer(err)
 }
 
-func (f *fixture) Claim(
-	ctx context.Context, s session.Session, c session.ClaimRequest,
-) (session.Outcome, error) {
+func (f *fixture) answer(err error) error {
+	if err == nil && f.after != nil {
+		return f.after()
+	}
+	return err
+}
+
+func (f *fixture) Warn(ctx context.Context, s session.Session, events []watchdog.Event) (session.Outcome, error) {
+	if f.poisoned != nil && f.poisoned(s) {
+		return "", errPoisoned
+	}
+	outcome, err := f.Memory.Warn(ctx, s, events)
+	return outcome, f.answer(err)
+}
+
+func (f *fixture) Claim(ctx context.Context, s session.Session, c session.ClaimRequest) (session.Outcome, error) {
 	f.mu.Lock()
 	f.claims = append(f.claims, c)
 	f.mu.Unlock()

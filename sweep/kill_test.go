@@ -202,9 +202,7 @@ func (p *process) Cancel(ctx context.Context, s session.Session, c session.Cance
 	})
 }
 
-func (p *process) cancelOne(
-	ctx context.Context, s session.Session, c session.CancelRequest,
-) (session.Outcome, error) {
+func (p *process) cancelOne(ctx context.Context, s session.Session, c session.CancelRequest) (session.Outcome, error) {
 	outcome, err := p.Memory.Cancel(ctx, s, c)
 	if outcome == session.Done {
 		p.note(s.RunID, func(f *fate) { f.cancelled++ })
@@ -666,9 +664,7 @@ func TestStartsOfOtherCancellers(t *testing.T) {
 // keepsNoStart is a canceller whose rows do not say that a start is wanted.
 type keepsNoStart struct{ *fixture }
 
-func (k keepsNoStart) Cancel(
-	ctx context.Context, s session.Session, c session.CancelRequest,
-) (session.Outcome, error) {
+func (k keepsNoStart) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (session.Outcome, error) {
 	c.StartFor = 0
 	return k.fixture.Cancel(ctx, s, c)
 }

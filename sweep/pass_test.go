@@ -634,31 +634,3 @@ func (w wholePages) Stalled(ctx context.Context, q session.Query) (session.Page,
 	q.Limit = 100
 	return w.fixture.Stalled(ctx, q)
 }
-
-// TestSweepersTogether: five sweepers of one database that cancel in batches cancel each session once.
-func TestSweepersTogether(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		names := f.putStalled(60)
-		results := make(chan sweep.Pass, 50)
-		for i := range 5 {
-			b := &batching{fixture: f, onAll: func([]session.BatchedCancel) error {
-				time.Sleep(time.Duration(1+i) * time.Millisecond) // fake time
-				return nil
-			}}
-			s, err := sweep.New(f, b, sweep.Config{MaxCancellationsPerRun: 7, Logger: f.cfg.Logger})
-			require.NoError(f, err)
-			go func() {
-				for range 10 {
-					p, _ := s.Sweep(context.Background())
-					results <- p
-				}
-			}()
-		}
-		sum := 0
-		for range cap(results) {
-			sum += (<-results).Cancelled
-		}
-		require.Equal(f, 60, sum)
-		require.ElementsMatch(f, names, f.ended())
-	})
-}

@@ -62,9 +62,7 @@ func (r *Reader) blockCalls(agent, message string, content json.RawMessage) (cal
 }
 
 // blockResults takes the results in a content, and reports whether there are any, and the call of each is known.
-func (r *Reader) blockResults(
-	agent string, content json.RawMessage, at time.Time, denied bool,
-) (known, results bool) {
+func (r *Reader) blockResults(agent string, content json.RawMessage, at time.Time, denied bool) (known, results bool) {
 	known = true
 	for _, b := range blocksOf(content) {
 		if b.Type == "tool_result" {

@@ -166,9 +166,7 @@ func (t *table) repeat(ctx context.Context, limit, every time.Duration) {
 }
 
 // StatusSweepBefore runs the sessions that come, and sweeps those that are silent, whoever runs them.
-func StatusSweepBefore(
-	ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session,
-) error {
+func StatusSweepBefore(ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session) error {
 	limit, store := cmp.Or(limit, watchdog.NoLimit), db.Store
 	serving, h := newHost(ctx)
 	defer h.close()
@@ -202,9 +200,7 @@ func StatusSweepBefore(
 //migrating:after
 
 // StatusSweepAfter runs the sessions that come, and sweeps those that are silent, whoever runs them.
-func StatusSweepAfter(
-	ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session,
-) error {
+func StatusSweepAfter(ctx context.Context, db Database, limit, every time.Duration, sessions <-chan Session) error {
 	limit, store := cmp.Or(limit, watchdog.NoLimit), db.Store
 	serving, h := newHost(ctx)
 	defer h.close()

@@ -172,9 +172,7 @@ func activeSession(t *testing.T, s sweptSide) {
 }
 
 // finishes has a session work that is not to be swept, neither then nor later.
-func finishes(
-	t *testing.T, s sweptSide, limit time.Duration, work func(context.Context, *watchdog.Watchdog) error,
-) {
+func finishes(t *testing.T, s sweptSide, limit time.Duration, work func(context.Context, *watchdog.Watchdog) error) {
 	h := serve(t, s, limit)
 	h.begin("s-1", work)
 	require.NoError(t, <-h.ended)

@@ -84,9 +84,7 @@ type tripCounter struct {
 	onCommit func() // may be nil
 }
 
-func (c *tripCounter) TraceQueryStart(
-	ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData,
-) context.Context {
+func (c *tripCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
 	c.trips.Add(1)
 	if query.SQL == "commit" && c.onCommit != nil {
 		c.onCommit()
@@ -94,9 +92,7 @@ func (c *tripCounter) TraceQueryStart(
 	return ctx
 }
 
-func (c *tripCounter) TraceBatchStart(
-	ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData,
-) context.Context {
+func (c *tripCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	c.trips.Add(1)
 	return ctx
 }
@@ -395,9 +391,7 @@ func TestSpendWindowOfDatabase(t *testing.T) {
 // beforeStatements calls funcs once, each before the first statement that has a text.
 type beforeStatements map[string]func()
 
-func (b beforeStatements) TraceQueryStart(
-	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
-) context.Context {
+func (b beforeStatements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	for text, do := range b {
 		if strings.Contains(q.SQL, text) {
 			delete(b, text)

@@ -20,9 +20,7 @@ type process struct {
 }
 
 // startProcess starts a program with variables beside those of this process.
-func startProcess(
-	as *account, environment []string, folder, program string, arguments ...string,
-) (*process, error) {
+func startProcess(as *account, environment []string, folder, program string, arguments ...string) (*process, error) {
 	cmd := exec.Command(program, arguments...) //nolint:noctx // it ends with the server, not with a call
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.SysProcAttr = folder, as.attributes()
