@@ -115,6 +115,12 @@ func (d *database) takeCounts() (calls map[string]int, written int) {
 	return calls, written
 }
 
+// taken is takeCounts for the calls of one name.
+func (d *database) taken(name string) int {
+	calls, _ := d.takeCounts()
+	return calls[name]
+}
+
 // call makes a call of the Memory, unless the hook fails it.
 func call[T any](ctx context.Context, d *database, name string, do func() (T, error)) (got T, err error) {
 	if err := d.called(ctx, name); err != nil {

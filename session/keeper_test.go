@@ -129,12 +129,6 @@ func TestEnd(t *testing.T) {
 		"closed": {
 			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) { wd.Close() }, session.Finished, "",
 		},
-		"complete, and then closed": {
-			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) {
-				_ = wd.Complete()
-				wd.Close()
-			}, session.Finished, "complete",
-		},
 		"stopped by a limit": {
 			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(watchdog.DefaultWallClock + 1) },
 			session.Cancelled, watchdog.WallClockExceeded,
@@ -309,8 +303,7 @@ func TestHandover(t *testing.T) {
 		for i := range all {
 			require.Equal(f, session.Finished, f.row(name(i)).Status)
 		}
-		calls, _ := f.db.takeCounts()
-		require.LessOrEqual(f, calls["End"], 4)
+		require.LessOrEqual(f, f.db.taken("End"), 4)
 	})
 	running(t, "a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
 		func(f *fixture) {
@@ -391,8 +384,7 @@ func TestAttachLocked(t *testing.T) {
 		f.attach("s-1")
 		require.Less(f, time.Since(began), 5*time.Second)
 		require.Equal(f, session.Active, f.row("s-1").Status)
-		calls, _ := f.db.takeCounts()
-		require.LessOrEqual(f, calls["Attach"], 8, "with pauses")
+		require.LessOrEqual(f, f.db.taken("Attach"), 8, "with pauses")
 	})
 	subtest(t, "for no longer than the record timeout, and then says why", func(f *fixture) {
 		f.lockedFor(time.Hour)
@@ -502,8 +494,7 @@ func TestLastWrite(t *testing.T) {
 			require.Equal(f, session.Finished, f.row(name(i)).Status)
 		}
 		require.Empty(f, f.leases())
-		calls, _ := f.db.takeCounts()
-		require.Less(f, calls["End"], 10, "with pauses, and all together")
+		require.Less(f, f.db.taken("End"), 10, "with pauses, and all together")
 	})
 	subtest(t, "says how many ends are not written when the store stays away, and why, also if it hangs", func(f *fixture) {
 		stop := f.stopped()

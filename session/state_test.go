@@ -141,8 +141,7 @@ func TestRunState(t *testing.T) {
 		require.Equal(f, session.NoActivity, f.row("s-1").Activity, "it is no sign of life")
 		f.db.takeCounts()
 		f.advance(time.Minute)
-		calls, _ := f.db.takeCounts()
-		require.Zero(f, calls["Freshen"], "once")
+		require.Zero(f, f.db.taken("Freshen"), "once")
 		f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
 		for range 2 {
 			begun := time.Now()

@@ -71,8 +71,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 			f.advance(10 * time.Second)
 			f.requireCancelled(wd)
 			f.requireRunning(other)
-			calls, _ := f.db.takeCounts()
-			require.Zero(t, calls["Freshen"], "the store tells of the one that was cancelled")
+			require.Zero(t, f.db.taken("Freshen"), "the store tells of the one that was cancelled")
 		})
 	}
 	subtest(t, "when the keeper writes the row, if neither a notification nor a poll came before", func(f *fixture) {
@@ -125,8 +124,7 @@ func TestSyncFails(t *testing.T) {
 		f.requireCancelled(wd)
 		f.db.takeCounts()
 		f.advance(time.Minute)
-		calls, _ := f.db.takeCounts()
-		require.Zero(f, calls["Read"])
+		require.Zero(f, f.db.taken("Read"))
 	})
 	subtest(t, "is not logged if the keeper was stopped", func(f *fixture) {
 		stop := f.run(f.keeper())
@@ -149,8 +147,7 @@ func TestSyncFails(t *testing.T) {
 		f.db.takeCounts()
 		f.advance(time.Minute)
 		f.requireRunning(wd)
-		calls, _ := f.db.takeCounts()
-		require.LessOrEqual(f, calls["Read"], 2, "the poll and the comparison find it too")
+		require.LessOrEqual(f, f.db.taken("Read"), 2, "the poll and the comparison find it too")
 		require.Equal(f, 1, f.logged("a run cannot read the store for its cancel"))
 	})
 	running(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
@@ -184,8 +181,7 @@ func TestListenFails(t *testing.T) {
 		first, second := f.attach("s-1"), f.attach("s-2")
 		f.advance(10 * time.Minute)
 		require.Equal(f, 1, f.logged("polling for them"))
-		calls, _ := f.db.takeCounts()
-		require.Less(f, calls["Listen"], 30)
+		require.Less(f, f.db.taken("Listen"), 30)
 		f.cancel("s-1")
 		f.advance(session.DefaultPoll)
 		f.requireCancelled(first)
@@ -209,8 +205,7 @@ func TestListenFails(t *testing.T) {
 			f.db.takeCounts()
 			store.cut()
 			f.advance(time.Second)
-			calls, _ := f.db.takeCounts()
-			require.Equal(f, 1, calls["Listen"])
+			require.Equal(f, 1, f.db.taken("Listen"))
 		}
 		f.cancel("s-1")
 		synctest.Wait()
