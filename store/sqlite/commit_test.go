@@ -20,27 +20,45 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
+// What is to be written waits for the lock of another program. TestLockedCalls has all calls wait in vain.
 func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
-	t.Run("is an error that says so, after the wait", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			began := time.Now()
-			err := s.Append(t.Context(), numbered(1))
-			waited := time.Since(began)
-			for _, want := range []string{"locked by another writer", "events.db", "another program is writing to it"} {
-				require.ErrorContains(t, err, want)
+	for name, write := range map[string]func(ctx context.Context, s *sqlite.Store) error{
+		"an append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(1)) },
+		"a renewal, which is one statement and tries without a transaction first": func(ctx context.Context, s *sqlite.Store) error {
+			err := s.RenewLease(ctx, session.Lease{ID: "none", Beat: 2})
+			if errors.Is(err, session.ErrLeaseExpired) {
+				return nil
 			}
-			if waited < sqlite.LockWait || waited > 2*sqlite.LockWait {
-				t.Errorf("waited %v for the lock, want %v", waited, sqlite.LockWait)
-			}
-			unlock()
-			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			return fmt.Errorf("the lease was not looked for: %w", err)
+		},
+	} {
+		t.Run(name+", is only delayed if it is released in time", func(t *testing.T) {
+			withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+				time.AfterFunc(sqlite.LockWait/2, unlock)
+				require.NoError(t, write(t.Context(), s))
+			})
 		})
-	})
-	t.Run("is an error that says so also for an append that came while another waited", func(t *testing.T) {
+		t.Run(name+", ends with its context, and nothing is written", func(t *testing.T) {
+			withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				err := write(ctx, s)
+				require.Equal(t, time.Second, time.Since(began))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "nothing was written")
+				unlock()
+				require.NoError(t, s.Append(t.Context(), numbered(2)))
+				require.Equal(t, []string{"event-2"}, ids(read(t, s)))
+			})
+		})
+	}
+	t.Run("an append that came while another waited says so, too", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			defer unlock()
 			first := appendLater(t.Context(), s, numbered(1))
@@ -48,40 +66,9 @@ func TestLockedDatabase(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), watchdog.DefaultRecordTimeout)
 			defer cancel()
 			err := s.Append(ctx, numbered(2))
-			for _, want := range []string{"nothing was written", "locked by another writer", "another program is writing to it"} {
-				require.ErrorContains(t, err, want)
-			}
+			errorSays(t, err, "nothing was written", "locked by another writer", "another program is writing to it")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, <-first, "locked by another writer")
-		})
-	})
-	t.Run("only delays an append if it is released in time", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			time.AfterFunc(sqlite.LockWait/2, unlock)
-			require.NoError(t, s.Append(t.Context(), numbered(1)))
-		})
-	})
-}
-
-func TestLockDoesNotBlock(t *testing.T) {
-	t.Parallel()
-	t.Run("a caller whose context ends, and nothing is written", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			began := time.Now()
-			err := s.Append(ctx, numbered(1))
-			require.Equal(t, time.Second, time.Since(began))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			unlock()
-			require.NoError(t, s.Append(t.Context(), numbered(2)))
-			require.Len(t, read(t, s), 1)
-		})
-	})
-	t.Run("a reader in WAL mode", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			defer unlock()
-			require.Empty(t, read(t, s))
 		})
 	})
 }
@@ -202,11 +189,15 @@ func throughGate(t *testing.T, test func(t *testing.T, s *sqlite.Store, g *gate)
 	})
 }
 
-// appendLater appends in a goroutine and returns a channel with the error.
-func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event) <-chan error {
+// later makes a call in a goroutine and returns a channel with the error.
+func later(call func() error) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- s.Append(ctx, events...) }()
+	go func() { done <- call() }()
 	return done
+}
+
+func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event) <-chan error {
+	return later(func() error { return s.Append(ctx, events...) })
 }
 
 // Appends that arrive during a commit share the next one.
@@ -267,21 +258,33 @@ func TestSharedCommitFailure(t *testing.T) {
 	})
 }
 
-// An append whose context ends while it waits is withdrawn.
-func TestCancelWaitingAppend(t *testing.T) {
+// What waits for a commit when its context ends is withdrawn: it is not written later, nor is Decide called.
+func TestCancelWaiting(t *testing.T) {
 	t.Parallel()
-	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
-		ctx, cancel := context.WithCancel(t.Context())
-		withdrawn := appendLater(ctx, s, numbered(1))
-		synctest.Wait()
-		cancel()
-		err := <-withdrawn
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, "nothing was written")
-		g.release()
-		synctest.Wait()
-		require.Equal(t, []string{"event-0"}, ids(read(t, s)))
-	})
+	for name, write := range map[string]func(ctx context.Context, s *sqlite.Store) error{
+		"an append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(1)) },
+		"a transaction": func(ctx context.Context, s *sqlite.Store) error {
+			return s.Transact(ctx, exchange(func([]watchdog.Event) []watchdog.Event {
+				t.Error("Decide was called")
+				return nil
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+				ctx, cancel := context.WithCancel(t.Context())
+				withdrawn := later(func() error { return write(ctx, s) })
+				synctest.Wait()
+				cancel()
+				err := <-withdrawn
+				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorContains(t, err, "nothing was written")
+				g.release()
+				synctest.Wait()
+				require.Equal(t, []string{"event-0"}, ids(read(t, s)))
+			})
+		})
+	}
 }
 
 // An append whose context ends during its commit says that it may be stored.
@@ -310,8 +313,7 @@ func TestCloseWaitsForCommits(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		second := appendLater(t.Context(), s, numbered(1))
 		synctest.Wait()
-		closed := make(chan error, 1)
-		go func() { closed <- s.Close() }()
+		closed := later(s.Close)
 		synctest.Wait()
 		select {
 		case err := <-closed:
@@ -503,12 +505,6 @@ func exchange(decide func(selected []watchdog.Event) []watchdog.Event) *watchdog
 	}
 }
 
-func transactLater(ctx context.Context, s *sqlite.Store, exchanges ...*watchdog.Exchange) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- s.Transact(ctx, exchanges...) }()
-	return done
-}
-
 // Transactions that arrive during a commit share the next one with appends. One that cannot be stored fails alone.
 func TestSharedTransactions(t *testing.T) {
 	t.Parallel()
@@ -517,8 +513,8 @@ func TestSharedTransactions(t *testing.T) {
 		unwanted.ID = ""
 		good := decides(numbered(1))
 		results := []<-chan error{
-			transactLater(t.Context(), s, good), appendLater(t.Context(), s, numbered(2)),
-			transactLater(t.Context(), s, decides(numbered(3)), decides(unwanted)),
+			later(func() error { return s.Transact(t.Context(), good) }), appendLater(t.Context(), s, numbered(2)),
+			later(func() error { return s.Transact(t.Context(), decides(numbered(3)), decides(unwanted)) }),
 		}
 		synctest.Wait()
 		g.release()
@@ -526,24 +522,6 @@ func TestSharedTransactions(t *testing.T) {
 		require.ErrorIs(t, <-results[2], watchdog.ErrInvalid)
 		require.Equal(t, []string{"event-0", "event-1", "event-2"}, ids(read(t, s)))
 		require.Equal(t, []string{"event-1"}, ids(good.Kept))
-	})
-}
-
-// When Transact returns because its context is done, Decide is not called later.
-func TestAbandonedTransaction(t *testing.T) {
-	t.Parallel()
-	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
-		ctx, cancel := context.WithCancel(t.Context())
-		result := transactLater(ctx, s, exchange(func([]watchdog.Event) []watchdog.Event {
-			t.Error("Decide was called")
-			return nil
-		}))
-		synctest.Wait()
-		cancel()
-		err := <-result
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, "nothing was written")
-		g.release()
 	})
 }
 

@@ -394,9 +394,7 @@ func refusesDamaged(t *testing.T, content []byte, says string) {
 		s.Close()
 		t.Fatal("Open returned nil")
 	}
-	for _, want := range []string{says, file, "restore it from a backup"} {
-		require.ErrorContains(t, err, want)
-	}
+	errorSays(t, err, says, file, "restore it from a backup")
 	if after, _ := os.ReadFile(file); !bytes.Equal(after, content) {
 		t.Error("the file was changed")
 	}

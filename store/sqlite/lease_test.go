@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -84,32 +83,6 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, []session.Lease{want}, observed)
 	require.Equal(t, observed, plain)
 	require.Equal(t, []string{"1"}, queryAll(t, openPlain(t, file), "SELECT looks FROM watchdog_leases"))
-}
-
-// A renewal, which is one statement, tries without a transaction first, and then waits for the lock as all others do.
-func TestLockedRenewal(t *testing.T) {
-	t.Parallel()
-	renew := func(ctx context.Context, s *sqlite.Store) error {
-		return s.RenewLease(ctx, session.Lease{ID: "none", Beat: 2})
-	}
-	t.Run("is delayed if the lock is released in time", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			time.AfterFunc(sqlite.LockWait/2, unlock)
-			require.ErrorIs(t, renew(t.Context(), s), session.ErrLeaseExpired, "it was looked for")
-		})
-	})
-	t.Run("ends with its context, and nothing is written", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			defer unlock()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			began := time.Now()
-			err := renew(ctx, s)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "nothing was written")
-			require.Equal(t, time.Second, time.Since(began))
-		})
-	})
 }
 
 // A row that a trigger of the host's refuses stays in its expired lease, and the others leave it.

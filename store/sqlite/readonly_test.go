@@ -300,15 +300,6 @@ func TestHostDatabase(t *testing.T) {
 		require.Equal(t, []string{"event-1"}, got)
 		require.Len(t, read(t, s), 1)
 	})
-	t.Run("in memory is taken from a host as it is", func(t *testing.T) {
-		memory, err := sql.Open("sqlite", ":memory:")
-		require.NoError(t, err)
-		defer memory.Close()
-		memory.SetMaxOpenConns(1)
-		s := newStore(t, memory)
-		require.NoError(t, s.Append(t.Context(), numbered(1)))
-		require.Len(t, read(t, s), 1)
-	})
 }
 
 // watchSynchronous stores the synchronous setting at each insert.

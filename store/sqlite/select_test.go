@@ -178,19 +178,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-func TestFollowClosed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, openPlain(t, newFile(t)))
-		err := s.Follow(t.Context(), "", func() {
-			require.NoError(t, s.Close())
-		}, func(watchdog.Event) {})
-		require.ErrorIs(t, err, sqlite.ErrClosed)
-	})
-}
-
 // Nothing is told once the store is closed, also of what was read before.
-func TestFollowClosedWhileTold(t *testing.T) {
+func TestFollowClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, openPlain(t, newFile(t)))
