@@ -24,9 +24,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var errDown = errors.New("database is down")
+var (
+	errDown    = errors.New("database is down")
+	errTrigger = errors.New("the host's trigger refuses it")
+)
 
-// A database is a Memory that counts its calls. A test can make calls fail: a call returns the error of the hook.
+// A database is a Memory that counts its calls. A test can make calls fail: a call returns the error of the hook. Others
+// can have locked some of its rows, and refuse some.
 type database struct {
 	session.Memory
 
@@ -39,6 +43,49 @@ type database struct {
 
 	serving atomic.Pointer[session.Memory] // that was promoted
 	broken  atomic.Bool                    // the next renewal finds its connection broken
+
+	locked   map[string]bool        // runs whose rows others have locked
+	patient  bool                   // a row alone is waited for, and its lock ends meanwhile
+	stuck    string                 // a run whose lock does not end
+	refused  map[string]bool        // runs whose rows a trigger of the host's refuses
+	attempts map[string][]time.Time // when each row was tried
+	alone    []string               // the runs whose rows were tried alone
+
+	asked []string // what Ended was asked, and told
+}
+
+func newDatabase() *database {
+	return &database{locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{}}
+}
+
+// change changes what others have locked or refuse.
+func (d *database) change(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// split returns the runs that are skipped, and the rows that may be written.
+func split[E any](d *database, all []E, runOf func(E) string) (skipped session.Skipped, free []E) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	skipped.Failed = map[string]error{}
+	for _, e := range all {
+		runID := runOf(e)
+		d.attempts[runID] = append(d.attempts[runID], time.Now())
+		if len(all) == 1 {
+			d.alone = append(d.alone, runID)
+		}
+		switch {
+		case d.locked[runID] && !(d.patient && len(all) == 1 && runID != d.stuck):
+			skipped.Locked = append(skipped.Locked, runID)
+		case d.refused[runID]:
+			skipped.Failed[runID] = errTrigger
+		default:
+			free = append(free, e)
+		}
+	}
+	return skipped, free
 }
 
 // now returns the memory that has the sessions. The events stay where they are.
@@ -189,16 +236,19 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 }
 
 func (d *database) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
-	return call(ctx, d, "Freshen", func() (session.Skipped, error) {
-		d.mu.Lock()
-		d.written += len(fresh)
-		d.mu.Unlock()
-		return d.now().Freshen(ctx, lease, fresh)
+	skipped, free := split(d, fresh, func(f session.Freshness) string { return f.RunID })
+	written, err := call(ctx, d, "Freshen", func() (session.Skipped, error) {
+		d.change(func() { d.written += len(free) })
+		return d.now().Freshen(ctx, lease, free)
 	})
+	skipped.Gone, skipped.Locked = written.Gone, append(skipped.Locked, written.Locked...)
+	return skipped, err
 }
 
 func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	skipped, err := call(ctx, d, "End", func() (session.Skipped, error) { return d.now().End(ctx, ends) })
+	skipped, free := split(d, ends, func(e session.Ending) string { return e.RunID })
+	written, err := call(ctx, d, "End", func() (session.Skipped, error) { return d.now().End(ctx, free) })
+	skipped.Gone, skipped.Locked = written.Gone, append(skipped.Locked, written.Locked...)
 	return skipped, d.answer("End", err)
 }
 
@@ -235,7 +285,13 @@ func (d *database) Session(ctx context.Context, runID string) (session.Session, 
 }
 
 func (d *database) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
-	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) { return d.now().Ended(ctx, lease, told) })
+	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) {
+		ended, err := d.now().Ended(ctx, lease, told)
+		if len(told)+len(ended) > 0 {
+			d.change(func() { d.asked = append(d.asked, fmt.Sprintf("told %v, ended %v", told, ended)) })
+		}
+		return ended, err
+	})
 }
 
 func (d *database) Listen(ctx context.Context, ready func(), told func(string)) error {
@@ -267,7 +323,7 @@ type fixture struct {
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{T: t, db: &database{}, log: &locked.Buffer{}}
+		f := &fixture{T: t, db: newDatabase(), log: &locked.Buffer{}}
 		f.cfg = session.KeeperConfig{Store: f.db, Host: "here", Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 		test(f)
 	})
@@ -307,6 +363,9 @@ func (f *fixture) newKeeper(host string) *session.Keeper {
 // start runs the keeper until the test ends.
 func (f *fixture) start() {
 	f.Cleanup(f.run(f.keeper()))
+	f.Cleanup(func() { // or the keeper's end waits for them
+		f.db.change(func() { clear(f.db.locked); clear(f.db.refused) })
+	})
 }
 
 // run starts a keeper. The returned func stops it and waits for it.

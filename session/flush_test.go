@@ -2,9 +2,7 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -312,87 +310,6 @@ func TestUnrecorded(t *testing.T) {
 	})
 }
 
-var errTrigger = errors.New("the host's trigger refuses it")
-
-// A contended is a database of which others have locked some rows, and refuse some.
-type contended struct {
-	*database
-
-	mu       sync.Mutex
-	locked   map[string]bool
-	patient  bool   // a row alone is waited for, and its lock ends meanwhile
-	stuck    string // a run whose lock does not end
-	refused  map[string]bool
-	attempts map[string][]time.Time // when each run was tried
-	alone    []string               // the runs that were tried alone
-}
-
-func newContended(f *fixture) *contended {
-	return &contended{
-		database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
-	}
-}
-
-// change changes what others have locked or refuse.
-func (c *contended) change(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f()
-}
-
-// split returns the runs that are skipped, and the rows that may be written.
-func split[E any](c *contended, all []E, runOf func(E) string) (skipped session.Skipped, free []E) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	skipped.Failed = map[string]error{}
-	for _, e := range all {
-		runID := runOf(e)
-		c.attempts[runID] = append(c.attempts[runID], time.Now())
-		if len(all) == 1 {
-			c.alone = append(c.alone, runID)
-		}
-		switch {
-		case c.locked[runID] && !(c.patient && len(all) == 1 && runID != c.stuck):
-			skipped.Locked = append(skipped.Locked, runID)
-		case c.refused[runID]:
-			skipped.Failed[runID] = errTrigger
-		default:
-			free = append(free, e)
-		}
-	}
-	return skipped, free
-}
-
-func (c *contended) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
-	skipped, free := split(c, fresh, func(f session.Freshness) string { return f.RunID })
-	written, err := c.database.Freshen(ctx, lease, free)
-	skipped.Gone = written.Gone
-	return skipped, err
-}
-
-func (c *contended) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	skipped, free := split(c, ends, func(e session.Ending) string { return e.RunID })
-	_, err := c.database.End(ctx, free)
-	return skipped, err
-}
-
-// inContention runs a test whose keeper is on a contended database.
-func inContention(t *testing.T, test func(f *fixture, c *contended)) {
-	inBubble(t, func(f *fixture) {
-		c := newContended(f)
-		f.cfg.Store = c
-		f.start()
-		f.Cleanup(func() { clear(c.locked); clear(c.refused) }) // or the keeper's end waits for them
-		test(f, c)
-	})
-}
-
-// contention is inContention for a part of a test.
-func contention(t *testing.T, name string, test func(f *fixture, c *contended)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { inContention(t, test) })
-}
-
 // busy has runs signal every second for so long.
 func busy(f *fixture, long time.Duration, runs ...*watchdog.Watchdog) {
 	for range int(long / time.Second) {
@@ -405,66 +322,67 @@ func busy(f *fixture, long time.Duration, runs ...*watchdog.Watchdog) {
 
 // TestLockedRows checks that rows which others have locked hold up no others, and are written when they are free.
 func TestLockedRows(t *testing.T) {
-	contention(t, "the others are kept fresh", func(f *fixture, c *contended) {
+	running(t, "the others are kept fresh", func(f *fixture) {
 		locked, free := f.attach("s-1"), f.attach("s-2")
-		c.change(func() { c.locked["s-1"] = true })
+		f.db.change(func() { f.db.locked["s-1"] = true })
 		busy(f, time.Hour, locked, free)
 		require.LessOrEqual(f, time.Since(f.shown("s-2")), time.Minute+time.Second)
 		require.Greater(f, time.Since(f.shown("s-1")), 58*time.Minute)
-		c.change(func() { delete(c.locked, "s-1") })
+		f.db.change(func() { delete(f.db.locked, "s-1") })
 		f.advance(2 * time.Second)
 		require.Less(f, time.Since(f.shown("s-1")), 4*time.Second)
 		require.Zero(f, f.logged("level=ERROR"), "it is no outage")
 	})
-	contention(t, "a row that is locked at every look is waited for alone", func(f *fixture, c *contended) {
+	running(t, "a row that is locked at every look is waited for alone", func(f *fixture) {
 		locked, free := f.attach("s-1"), f.attach("s-2")
 		busy(f, time.Minute, locked, free)
-		c.change(func() { c.locked["s-1"], c.patient = true, true })
+		f.db.change(func() { f.db.locked["s-1"], f.db.patient = true, true })
 		busy(f, 3*time.Minute, locked, free)
 		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
 	})
-	contention(t, "each is waited for alone, in their order, though one stays locked", func(f *fixture, c *contended) {
-		c.patient, c.stuck = true, "s-1"
+	running(t, "each is waited for alone, in their order, though one stays locked", func(f *fixture) {
+		f.db.patient, f.db.stuck = true, "s-1"
 		var runs []*watchdog.Watchdog
 		for _, runID := range []string{"s-1", "s-2", "s-3"} {
-			c.locked[runID] = true
+			f.db.locked[runID] = true
 			runs = append(runs, f.attach(runID))
 			f.advance(time.Second)
 		}
 		busy(f, 60*time.Second, runs...) // each is due a minute after its attach
 		busy(f, 5*time.Second, runs...)
-		require.NotEmpty(f, c.attempts["s-3"])
-		require.Empty(f, c.alone, "they were not locked for long")
+		require.NotEmpty(f, f.db.attempts["s-3"])
+		require.Empty(f, f.db.alone, "they were not locked for long")
 		f.db.onCall(func(context.Context, string) error { return errTrigger })
 		busy(f, 20*time.Second, runs...) // now all were locked for long
-		c.alone = nil
+		f.db.alone = nil
 		f.db.onCall(nil)
 		busy(f, 3*time.Second, runs...)
-		require.Equal(f, []string{"s-1", "s-2", "s-3"}, c.alone)
+		require.Equal(f, []string{"s-1", "s-2", "s-3"}, f.db.alone)
 		require.Less(f, time.Since(f.shown("s-2")), 4*time.Second)
 		require.Less(f, time.Since(f.shown("s-3")), 4*time.Second)
-		tries := len(c.attempts["s-2"])
+		tries := len(f.db.attempts["s-2"])
 		busy(f, 30*time.Second, runs...)
-		require.Len(f, c.attempts["s-2"], tries, "it is fresh")
+		require.Len(f, f.db.attempts["s-2"], tries, "it is fresh")
 	})
 }
 
 // TestRefusedRows checks that a row which the database refuses holds up no others, and is tried by growing pauses.
 func TestRefusedRows(t *testing.T) {
-	inContention(t, func(f *fixture, c *contended) {
+	inBubble(t, func(f *fixture) {
+		f.start()
 		refused, free, ended := f.attach("s-1"), f.attach("s-2"), f.attach("s-3")
 		f.advance(time.Minute)
-		c.change(func() { c.refused["s-1"], c.refused["s-3"] = true, true })
+		f.db.change(func() { f.db.refused["s-1"], f.db.refused["s-3"] = true, true })
 		ended.Close()
 		busy(f, time.Hour, refused, free)
 		require.LessOrEqual(t, time.Since(f.shown("s-2")), time.Minute+time.Second)
 		require.Equal(t, 2, f.logged("the database refuses the row of a session"))
 		require.Equal(t, 2, f.logged(errTrigger.Error()))
-		c.change(func() { clear(c.refused) })
+		f.db.change(func() { clear(f.db.refused) })
 		f.advance(time.Minute + time.Second)
 		require.Less(t, time.Since(f.shown("s-1")), 2*time.Minute)
 		require.Equal(t, session.Finished, f.row("s-3").Status)
-		c.refused["s-1"] = true
+		f.db.refused["s-1"] = true
 		busy(f, 2*time.Minute, refused)
 		require.Equal(t, 3, f.logged("the database refuses the row of a session"), "after it was written")
 	})
@@ -473,26 +391,25 @@ func TestRefusedRows(t *testing.T) {
 // TestRefusedAtEnd checks that the keeper's end does not keep to the pause of a row that was refused.
 func TestRefusedAtEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		c := newContended(f)
-		c.refused["s-1"] = true
-		f.cfg.Store = c
+		f.db.refused["s-1"] = true
 		stop := f.run(f.keeper())
 		f.attach("s-1").Close()
-		f.advance(10 * time.Minute) // it is left alone for a minute by now
-		clear(c.refused)
-		tries := len(c.attempts["s-1"])
+		f.advance(10*time.Minute + 20*time.Second) // it is left alone for a minute by now, and for most of this one
+		clear(f.db.refused)
+		tries := len(f.db.attempts["s-1"])
 		stop()
-		require.Len(t, c.attempts["s-1"], tries+1)
+		require.Len(t, f.db.attempts["s-1"], tries+1)
 		require.Equal(t, session.Finished, f.row("s-1").Status)
 	})
 }
 
 // TestLateAnswer checks that what became of the row of an attempt does not count for the one that began meanwhile.
 func TestLateAnswer(t *testing.T) {
-	inContention(t, func(f *fixture, c *contended) {
+	inBubble(t, func(f *fixture) {
+		f.start()
 		wd := f.attach("s-1")
 		busy(f, 59*time.Second, wd)
-		c.refused["s-1"] = true
+		f.db.refused["s-1"] = true
 		f.db.onCall(func(_ context.Context, call string) error {
 			if call == "Freshen" {
 				f.db.onCall(nil)
@@ -512,12 +429,13 @@ func TestLateAnswer(t *testing.T) {
 
 // TestRefusedPauses checks that each pause of a row that is refused is twice the one before, and no look longer.
 func TestRefusedPauses(t *testing.T) {
-	inContention(t, func(f *fixture, c *contended) {
-		c.refused["s-1"] = true
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.db.refused["s-1"] = true
 		f.attach("s-1").Close()
 		f.advance(4 * time.Minute)
 		var pauses []time.Duration
-		tries := c.attempts["s-1"]
+		tries := f.db.attempts["s-1"]
 		for i := range 6 {
 			pauses = append(pauses, tries[i+2].Sub(tries[i+1])) // the first try was Close's
 		}

@@ -518,9 +518,7 @@ func TestLastWrite(t *testing.T) {
 		require.Equal(f, runs, f.keeper().Live())
 	})
 	subtest(t, "says it of rows that stay locked or are refused, and has written the others", func(f *fixture) {
-		c := newContended(f)
-		c.locked["s-1"], c.refused["s-2"] = true, true
-		f.cfg.Store = c
+		f.db.locked["s-1"], f.db.refused["s-2"] = true, true
 		stop := f.stopped()
 		for i := range 4 {
 			f.attach(name(i)).Close()
@@ -529,23 +527,21 @@ func TestLastWrite(t *testing.T) {
 		require.ErrorContains(f, err, "the ends of 2 runs are not written")
 		require.Equal(f, session.Finished, f.row("s-0").Status)
 		require.Equal(f, session.Finished, f.row("s-3").Status)
-		require.Less(f, len(c.attempts["s-2"]), 30, "with pauses")
+		require.Less(f, len(f.db.attempts["s-2"]), 30, "with pauses")
 	})
 	subtest(t, "waits for each row that is locked by itself, also behind one that stays locked", func(f *fixture) {
-		c := newContended(f)
-		c.stuck = "s-0"
-		f.cfg.Store = c
+		f.db.stuck = "s-0"
 		stop := f.stopped()
 		for i := range runs {
-			c.locked[name(i)] = true
+			f.db.locked[name(i)] = true
 			f.attach(name(i)).Close()
 		}
-		c.change(func() { c.patient, c.alone = true, nil }) // from now on a lock ends while a row alone is waited for
+		f.db.change(func() { f.db.patient, f.db.alone = true, nil }) // from now on a lock ends while a row alone is waited for
 		require.ErrorContains(f, stop(), "the end of 1 run is not written")
 		require.Equal(f, session.Active, f.row("s-0").Status)
 		for i := 1; i < runs; i++ {
 			require.Equal(f, session.Finished, f.row(name(i)).Status, name(i))
-			require.Contains(f, c.alone, name(i))
+			require.Contains(f, f.db.alone, name(i))
 		}
 	})
 	subtest(t, "waits for the event of a run that was cancelled", func(f *fixture) {
@@ -561,9 +557,7 @@ func TestLastWrite(t *testing.T) {
 	})
 	subtest(t, "keeps the lease meanwhile: the process lives", func(f *fixture) {
 		f.cfg.Promise = session.ShortestPromise
-		c := newContended(f)
-		c.locked["s-1"] = true
-		f.cfg.Store = c
+		f.db.locked["s-1"] = true
 		stop := f.stopped()
 		f.attach("s-1").Close()
 		ended := make(chan error)
@@ -572,7 +566,7 @@ func TestLastWrite(t *testing.T) {
 		before := f.lease(f.row("s-1").Lease).Beat
 		f.advance(5 * time.Second)
 		require.Greater(f, f.lease(f.row("s-1").Lease).Beat, before+10)
-		c.change(func() { clear(c.locked) })
+		f.db.change(func() { clear(f.db.locked) })
 		require.NoError(f, <-ended)
 		require.Empty(f, f.leases())
 	})

@@ -152,20 +152,20 @@ func TestVouching(t *testing.T) {
 		require.Equal(f, []string{"s-1"}, f.stalled())
 		require.Greater(f, f.row("s-1").Silence, 10*time.Minute)
 	})
-	contention(t, "a row of a silent run that is locked holds nothing back", func(f *fixture, c *contended) {
+	running(t, "a row of a silent run that is locked holds nothing back", func(f *fixture) {
 		f.attach("s-1").Activity()
 		const held = 150 * time.Second
 		f.advance(held)
-		c.change(func() { c.locked["s-1"] = true })
+		f.db.change(func() { f.db.locked["s-1"] = true })
 		f.keeper().RecheckAll()
 		f.advance(10*time.Minute - held + 2*awake)
 		require.Equal(f, []string{"s-1"}, f.stalled())
 	})
-	contention(t, "a row of a run that was not quiet holds nothing back", func(f *fixture, c *contended) {
+	running(t, "a row of a run that was not quiet holds nothing back", func(f *fixture) {
 		wd, silent := f.attach("s-1"), f.attach("s-2")
 		silent.Activity()
 		wd.Activity()
-		c.change(func() { c.locked["s-1"] = true })
+		f.db.change(func() { f.db.locked["s-1"] = true })
 		busy(f, 11*time.Minute, wd)
 		require.Equal(f, []string{"s-2"}, f.stalled())
 	})
@@ -327,18 +327,18 @@ func TestAllowance(t *testing.T) {
 		require.NotEqual(f, before.Lease, f.row("idle").Lease)
 		require.Equal(f, before.Allowance, f.row("idle").Allowance)
 	})
-	contention(t, "that rose and is not written makes the row one that is behind", func(f *fixture, c *contended) {
+	running(t, "that rose and is not written makes the row one that is behind", func(f *fixture) {
 		silent, other := f.attach("s-1"), f.attach("s-2")
 		silent.Activity()
 		other.Activity()
 		f.advance(2 * time.Minute)
-		c.change(func() { c.locked["s-1"] = true })
+		f.db.change(func() { f.db.locked["s-1"] = true })
 		f.keeper().SetAllowed(time.Hour)
 		f.advance(20 * time.Minute)
 		require.True(f, f.row("s-1").Behind)
 		require.False(f, f.row("s-2").Behind, "its row was written")
 		require.Empty(f, f.stalled())
-		c.change(func() { clear(c.locked) })
+		f.db.change(func() { clear(f.db.locked) })
 		f.advance(2 * awake)
 		require.False(f, f.row("s-1").Behind)
 		f.advance(37 * time.Minute)
@@ -357,11 +357,11 @@ func (f *fixture) named() []session.RowBehind {
 }
 
 // wake has runs that were silent wake up while their rows cannot be written.
-func wake(f *fixture, c *contended, all []*watchdog.Watchdog) {
+func wake(f *fixture, all []*watchdog.Watchdog) {
 	signal(all)
 	f.advance(9 * time.Minute)
 	for _, wd := range all {
-		c.change(func() { c.refused[wd.ID()] = true })
+		f.db.change(func() { f.db.refused[wd.ID()] = true })
 	}
 	busy(f, time.Minute, all...)
 }
@@ -369,13 +369,13 @@ func wake(f *fixture, c *contended, all []*watchdog.Watchdog) {
 // TestRowBehind protects the runs of a process whose rows can be written from those that cannot, and these from
 // sweepers.
 func TestRowBehind(t *testing.T) {
-	contention(t, "the lease names it, and says how far all others are written", func(f *fixture, c *contended) {
+	running(t, "the lease names it, and says how far all others are written", func(f *fixture) {
 		silent := f.attach("s-1")
 		silent.Activity()
 		f.attach("s-2").Activity()
 		f.advance(9 * time.Minute)
 		before := f.row("s-1").Activity
-		c.change(func() { c.locked["s-1"] = true })
+		f.db.change(func() { f.db.locked["s-1"] = true })
 		busy(f, time.Hour, silent)
 		l := f.leases()[0]
 		require.Equal(f, []session.RowBehind{{RunID: "s-1", Attempt: 1, Written: before}}, l.Behind)
@@ -386,21 +386,21 @@ func TestRowBehind(t *testing.T) {
 		require.Zero(f, row.Silence)
 		require.False(f, f.row("s-2").Behind)
 		require.Greater(f, f.row("s-2").Silence, time.Hour)
-		c.change(func() { clear(c.locked) })
+		f.db.change(func() { clear(f.db.locked) })
 		f.advance(2 * awake)
 		l = f.leases()[0]
 		require.Empty(f, l.Behind)
 		require.Equal(f, l.Covered, l.Vouched)
 		require.False(f, f.row("s-1").Behind)
 	})
-	contention(t, "as many as a lease names hold nothing back, one more holds back all", func(f *fixture, c *contended) {
+	running(t, "as many as a lease names hold nothing back, one more holds back all", func(f *fixture) {
 		hung := f.attach("hung")
 		hung.Activity()
 		all := f.attachSome("s-", session.MaxBehind+1)
 		signal(all)
 		f.advance(5 * time.Minute)
 		for _, wd := range all {
-			c.change(func() { c.refused[wd.ID()] = true })
+			f.db.change(func() { f.db.refused[wd.ID()] = true })
 		}
 		busy(f, time.Minute, all[1:]...)
 		require.Len(f, f.named(), session.MaxBehind)
@@ -412,18 +412,18 @@ func TestRowBehind(t *testing.T) {
 		require.Equal(f, covered, f.leases()[0].Covered)
 		require.Empty(f, f.stalled())
 		require.Equal(f, 1, f.logged("too many rows"))
-		c.change(func() { delete(c.refused, "s-7") })
+		f.db.change(func() { delete(f.db.refused, "s-7") })
 		busy(f, 2*time.Minute, all...)
 		require.Equal(f, []string{"hung"}, f.stalled())
 		require.Len(f, f.named(), session.MaxBehind)
 		require.Equal(f, session.MaxBehind+1, f.logged("the row of a run that was silent cannot be written"))
 	})
-	contention(t, "so is one whose run has ended, until its row says so", func(f *fixture, c *contended) {
+	running(t, "so is one whose run has ended, until its row says so", func(f *fixture) {
 		wd := f.attach("s-1")
 		wd.Activity()
 		f.attach("s-2").Activity()
 		f.advance(10*time.Minute - 2*awake)
-		c.change(func() { c.refused["s-1"] = true })
+		f.db.change(func() { f.db.refused["s-1"] = true })
 		require.NoError(f, wd.Close())
 		for range 60 {
 			f.advance(awake)
@@ -432,38 +432,38 @@ func TestRowBehind(t *testing.T) {
 		require.Equal(f, []string{"s-2"}, f.stalled())
 		require.Equal(f, "s-1", f.named()[0].RunID)
 		require.Equal(f, 1, f.logged("the row of a run that was silent cannot be written"))
-		c.change(func() { clear(c.refused) })
+		f.db.change(func() { clear(f.db.refused) })
 		f.advance(2 * time.Minute)
 		require.Empty(f, f.named())
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	contention(t, "under the next lease it is named when it is silent and wakes up there", func(f *fixture, c *contended) {
+	running(t, "under the next lease it is named when it is silent and wakes up there", func(f *fixture) {
 		all := f.attachSome("s-", 1)
-		wake(f, c, all)
+		wake(f, all)
 		f.expire(f.leases()[0].ID)
 		busy(f, time.Minute, all...)
 		require.Empty(f, f.named(), "its row is in no lease")
-		c.change(func() { clear(c.refused) })
+		f.db.change(func() { clear(f.db.refused) })
 		f.advance(2 * time.Minute)
 		require.Empty(f, f.named())
-		wake(f, c, all)
+		wake(f, all)
 		require.Len(f, f.named(), 1)
 		require.Empty(f, f.stalled())
 	})
-	contention(t, "a renewal in the middle of an outage says nothing new", func(f *fixture, c *contended) {
+	running(t, "a renewal in the middle of an outage says nothing new", func(f *fixture) {
 		all := f.attachSome("s-", 2)
 		hung := f.attach("hung")
 		hung.Activity()
 		signal(all)
 		f.advance(9 * time.Minute)
-		c.fail("Freshen")
+		f.db.fail("Freshen")
 		covered := f.leases()[0].Covered
 		busy(f, 20*time.Minute, all...)
 		l := f.leases()[0]
 		require.InDelta(f, covered.Seconds(), l.Covered.Seconds(), 2*awake.Seconds(), "nobody knows what is written")
 		require.Empty(f, l.Behind)
 		require.Empty(f, f.stalled())
-		c.onCall(nil)
+		f.db.onCall(nil)
 		f.advance(3 * awake)
 		require.Equal(f, []string{"hung"}, f.stalled())
 	})

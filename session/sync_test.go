@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,30 +278,10 @@ func (s *lostListener) Listen(ctx context.Context, ready func(), told func(strin
 	return s.database.Listen(ctx, ready, told)
 }
 
-// An endsLog is a store without a Listener that notes what it was asked for and told.
-type endsLog struct {
-	session.Store
-	mu    sync.Mutex // two keepers ask
-	asked []string
-}
-
-func (s *endsLog) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) (ended []session.AttemptID, err error) {
-	ended, err = s.Store.Ended(ctx, lease, told)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(told)+len(ended) > 0 {
-		s.asked = append(s.asked, fmt.Sprintf("told %v, ended %v", told, ended))
-	}
-	return ended, err
-}
-
 // TestEnded protects that a keeper is told of its own runs, and of each once.
 func TestEnded(t *testing.T) {
 	subtest(t, "a keeper reads only what others ended of its own runs", func(f *fixture) {
-		store := &endsLog{Store: f.db}
-		f.cfg.Store = store
+		f.cfg.Store = pollOnly{f.db}
 		f.start()
 		wd := f.attach("s-1")
 		elsewhere := f.newKeeper("there")
@@ -314,7 +293,7 @@ func TestEnded(t *testing.T) {
 		require.NoError(f, finished.Complete())
 		other := f.attachTo(elsewhere, "other")
 		f.advance(time.Minute)
-		require.Empty(f, store.asked, "nobody else ended anything")
+		require.Empty(f, f.db.asked, "nobody else ended anything")
 		f.cancel("s-1")
 		f.cancel("other")
 		f.advance(2 * session.DefaultPoll)
@@ -324,7 +303,7 @@ func TestEnded(t *testing.T) {
 		require.ElementsMatch(f, []string{
 			"told [], ended [{s-1 1}]", "told [{s-1 1}], ended []",
 			"told [], ended [{other 1}]", "told [{other 1}], ended []",
-		}, store.asked)
+		}, f.db.asked)
 	})
 	subtest(t, "the ends of others leave nothing behind", func(f *fixture) {
 		f.attach("s-1")
