@@ -106,8 +106,7 @@ func TestFollowOpenTransaction(t *testing.T) {
 	require.Equal(t, "event-1", f.next(t).ID)
 	savepoint, err := tx.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = savepoint.Exec(t.Context(), insert, "savepoint")
-	require.NoError(t, err)
+	require.NoError(t, second(savepoint.Exec(t.Context(), insert, "savepoint")))
 	require.NoError(t, savepoint.Commit(t.Context()))
 	require.NoError(t, s.Append(t.Context(), numbered(2)))
 	require.Equal(t, "event-2", f.next(t).ID)
@@ -262,15 +261,13 @@ func TestOperations(t *testing.T) {
 		asApp := strings.Replace(dsn, "user=postgres", "user=app", 1)
 		for _, grant := range grants {
 			if !strings.Contains(grant, "DATABASE") { // which has another name, and everybody may connect
-				_, err := postgres.Open(t.Context(), asApp, cfg)
-				require.Error(t, err, "before "+grant)
+				require.Error(t, second(postgres.Open(t.Context(), asApp, cfg)), "before "+grant)
 				mustExec(t, pool, grant)
 			}
 		}
 		s := openAt(t, asApp, cfg)
 		cancelsAtOnce(t, s)
-		_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
-		require.NoError(t, err)
+		require.NoError(t, second(s.Take(t.Context(), sliceOf("slice-1", 5, 60))))
 		require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	})
 	for section, page := range map[string]string{
@@ -312,8 +309,7 @@ func TestOperations(t *testing.T) {
 		for run, claim := range map[string]time.Duration{"to be started": time.Hour, "started": time.Hour, "not to be": 0} {
 			c := cancelOf("cancel of "+run, run)
 			c.Events[0].Timestamp, c.StartFor = old, claim
-			_, err := s.Cancel(t.Context(), attach(t, s, run), c)
-			require.NoError(t, err)
+			require.NoError(t, second(s.Cancel(t.Context(), attach(t, s, run), c)))
 		}
 		_, err := s.End(t.Context(), []session.Ending{{
 			RunID: "started", Attempt: attach(t, s, "started").Attempt, Status: session.Finished,
@@ -351,8 +347,7 @@ func TestOperations(t *testing.T) {
 		} {
 			slice := sliceOf(id, 5, 60)
 			slice.Period, slice.Scope = period, "of "+id
-			_, err := s.Take(t.Context(), slice)
-			require.NoError(t, err)
+			require.NoError(t, second(s.Take(t.Context(), slice)))
 		}
 		require.NoError(t, s.Return(t.Context(), "back", watchdog.Totals{Requests: 2}))
 		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
@@ -580,8 +575,7 @@ func TestEmptiedTable(t *testing.T) {
 		before := blocksOfIndexes(t, dsn)
 		s, err := postgres.Open(t.Context(), dsn, postgres.Config{})
 		require.NoError(t, err)
-		_, err = write(s)
-		require.NoError(t, err)
+		require.NoError(t, second(write(s)))
 		require.NoError(t, s.Close()) // its connections say what they have read when they end
 		var read int64
 		require.Eventually(t, func() bool {

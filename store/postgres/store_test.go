@@ -539,8 +539,7 @@ func newStoreWith(tb testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postg
 func mustExec(tb testing.TB, pool *pgxpool.Pool, statements ...string) {
 	tb.Helper()
 	for _, statement := range statements {
-		_, err := pool.Exec(context.WithoutCancel(tb.Context()), statement)
-		require.NoError(tb, err, statement)
+		require.NoError(tb, second(pool.Exec(context.WithoutCancel(tb.Context()), statement)), statement)
 	}
 }
 
@@ -550,8 +549,7 @@ func begun(tb testing.TB, pool *pgxpool.Pool, statement string, arguments ...any
 	tx, err := pool.Begin(tb.Context())
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(tb.Context())) })
-	_, err = tx.Exec(tb.Context(), statement, arguments...)
-	require.NoError(tb, err)
+	require.NoError(tb, second(tx.Exec(tb.Context(), statement, arguments...)))
 	return tx
 }
 

@@ -121,8 +121,7 @@ func TestTransactRoundTrips(t *testing.T) {
 		}
 		for _, calls := range []int64{3, want.call, want.call} {
 			counter.trips.Store(0)
-			_, err := s.Select(t.Context(), since1970("run-1"))
-			require.NoError(t, err)
+			require.NoError(t, second(s.Select(t.Context(), since1970("run-1"))))
 			require.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
 		}
 	}
@@ -316,8 +315,7 @@ func TestSpendLocked(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 2*session.LockWait)
 	other := sliceOf("slice-3", 5, 60)
 	other.Scope = "tenant-2"
-	_, err = s.Take(t.Context(), other)
-	require.NoError(t, err, "another scope does not wait")
+	require.NoError(t, second(s.Take(t.Context(), other)), "another scope does not wait")
 	require.NoError(t, tx.Rollback(t.Context()))
 	g, err := s.Take(t.Context(), sliceOf("slice-2", 5, 60))
 	require.NoError(t, err)
@@ -329,8 +327,7 @@ func TestSpendLocked(t *testing.T) {
 func TestSpendQueue(t *testing.T) {
 	t.Parallel()
 	s, pool := openNew(t, postgres.Config{})
-	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
-	require.NoError(t, err)
+	require.NoError(t, second(s.Take(t.Context(), sliceOf("slice-1", 5, 60))))
 	statement, arguments := s.LockScopeStatement("tenant-1")
 	tx := begun(t, pool, statement, arguments...)
 	var all sync.WaitGroup
@@ -339,8 +336,7 @@ func TestSpendQueue(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	all.Go(func() { assert.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 5})) })
-	_, err = tx.Exec(t.Context(), "SELECT pg_sleep($1)", (2 * session.LockWait).Seconds())
-	require.NoError(t, err)
+	require.NoError(t, second(tx.Exec(t.Context(), "SELECT pg_sleep($1)", (2*session.LockWait).Seconds())))
 	require.Equal(t, []string{"2"}, texts(t, pool, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory'
 		AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
 	require.NoError(t, tx.Rollback(t.Context()))

@@ -68,8 +68,7 @@ func saysGone(t *testing.T, s *sqlite.Store, file, says string, goes func(t *tes
 	}
 	isGone(t, s.Close(), "close event database", file, says)
 	require.NoError(t, s.Close(), "closed again")
-	_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-	require.ErrorIs(t, err, sqlite.ErrClosed)
+	require.ErrorIs(t, second(s.Read(t.Context(), watchdog.AggregateType, "run-1")), sqlite.ErrClosed)
 }
 
 // inFolder runs a test in a bubble, with a file in a folder that the test may rename.
@@ -430,8 +429,7 @@ func TestFullDatabase(t *testing.T) {
 	t.Run("is an error for New, and nothing is written", func(t *testing.T) {
 		db := openOne(t, newFile(t))
 		mustExec(t, db, "CREATE TABLE of_the_host (n)", "PRAGMA max_page_count = 2")
-		_, err := sqlite.New(t.Context(), db)
-		require.ErrorContains(t, err, "make room on the disk")
+		require.ErrorContains(t, second(sqlite.New(t.Context(), db)), "make room on the disk")
 		require.Equal(t, []string{"of_the_host"}, queryAll(t, db, "SELECT name FROM sqlite_master"))
 	})
 	t.Run("is an error for the batch that does not fit, and a later one that fits is stored", func(t *testing.T) {

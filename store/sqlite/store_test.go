@@ -311,8 +311,7 @@ func TestOneConnection(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"))
 	require.NoError(t, err)
 	defer s.Close()
-	_, err = s.Read(t.Context(), watchdog.AggregateType, "run")
-	require.NoError(t, err)
+	require.NoError(t, second(s.Read(t.Context(), watchdog.AggregateType, "run")))
 	require.NoError(t, s.Append(t.Context(), watchdog.Event{
 		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run", Type: "note", Payload: []byte("{}"),
 		Timestamp: time.Now(),
