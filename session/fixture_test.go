@@ -29,8 +29,8 @@ var (
 	errTrigger = errors.New("the host's trigger refuses it")
 )
 
-// A database is a Memory that counts its calls. A test can make calls fail: a call returns the error of the hook. Others
-// can have locked some of its rows, and refuse some.
+// A database is a Memory that counts its calls. A test can make calls fail: a call returns the error of the hook. Some
+// rows can be locked by others, or refused.
 type database struct {
 	session.Memory
 

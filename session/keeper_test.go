@@ -536,7 +536,7 @@ func TestLastWrite(t *testing.T) {
 			f.db.locked[name(i)] = true
 			f.attach(name(i)).Close()
 		}
-		f.db.change(func() { f.db.patient, f.db.alone = true, nil }) // from now on a lock ends while a row alone is waited for
+		f.db.change(func() { f.db.patient, f.db.alone = true, nil }) // now a lock ends while a row alone is waited for
 		require.ErrorContains(f, stop(), "the end of 1 run is not written")
 		require.Equal(f, session.Active, f.row("s-0").Status)
 		for i := 1; i < runs; i++ {

@@ -386,10 +386,15 @@ func (h *host) signal(quiet bool, runs ...string) {
 func (f *fixture) leaseOf(runID string) string { return f.get(runID).Lease }
 
 // lookTimes returns how long after began leases were observed.
-func (f *fixture) lookTimes(began time.Time) (all []time.Duration) {
+func (f *fixture) lookTimes(began time.Time) []time.Duration { return f.since(began, &f.looks) }
+
+// pageTimes returns how long after began the pages were asked for.
+func (f *fixture) pageTimes(began time.Time) []time.Duration { return f.since(began, &f.pages) }
+
+func (f *fixture) since(began time.Time, times *[]time.Time) (all []time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, at := range f.looks {
+	for _, at := range *times {
 		all = append(all, at.Sub(began))
 	}
 	return all

@@ -25,16 +25,6 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// pageTimes returns how long after began the pages were asked for.
-func (f *fixture) pageTimes(began time.Time) (all []time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, at := range f.pages {
-		all = append(all, at.Sub(began))
-	}
-	return all
-}
-
 func TestRun(t *testing.T) {
 	subtest(t, "has its first pass after the startup delay and then one every interval", func(f *fixture) {
 		f.cfg.StartupDelay = 0

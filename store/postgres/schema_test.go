@@ -133,30 +133,24 @@ func TestForeignTable(t *testing.T) {
 		"that needs values for other columns": {
 			tableWith("tenant text NOT NULL", "seq int NOT NULL", "note text"), "tenant seq",
 		},
-		"whose IDs are not unique": {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
+		"whose IDs are not unique": {changed("PRIMARY KEY", ""), "id"},
 		"whose IDs are unique only with another column": {
-			strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id",
+			changed("PRIMARY KEY", "", "UNIQUE (id, event_type)"), "id",
 		},
-		"whose unique IDs are deferrable": {
-			strings.Replace(tableWith("UNIQUE (id) DEFERRABLE"), "PRIMARY KEY", "", 1), "id",
-		},
-		"whose IDs are UUIDs": {
-			strings.Replace(tableWith(), "id varchar(36)", "id uuid", 1), "uuid",
-		},
-		"whose run IDs are padded": {
-			strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id char(36)", 1), "aggregate_id",
-		},
+		"whose unique IDs are deferrable": {changed("PRIMARY KEY", "", "UNIQUE (id) DEFERRABLE"), "id"},
+		"whose IDs are UUIDs":             {changed("id varchar(36)", "id uuid"), "uuid"},
+		"whose run IDs are padded":        {changed("aggregate_id varchar(255)", "aggregate_id char(36)"), "aggregate_id"},
 		"whose run IDs ignore case": {
 			`CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false); ` +
-				strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id text COLLATE folding", 1), "aggregate_id",
+				changed("aggregate_id varchar(255)", "aggregate_id text COLLATE folding"), "aggregate_id",
 		},
-		"whose times have no zone":    {strings.Replace(tableWith(), "timestamptz", "timestamp", 1), "timestamptz"},
-		"whose payload is normalized": {strings.Replace(tableWith(), "json", "jsonb", 1), "jsonb"},
+		"whose times have no zone":    {changed("timestamptz", "timestamp"), "timestamptz"},
+		"whose payload is normalized": {changed("json", "jsonb"), "jsonb"},
 		"whose payload is computed": {
-			strings.Replace(tableWith(), "payload json", "payload json GENERATED ALWAYS AS ('{}'::json) STORED", 1), "payload",
+			changed("payload json", "payload json GENERATED ALWAYS AS ('{}'::json) STORED"), "payload",
 		},
 		"that needs a consensus ID": {
-			strings.Replace(tableWith(), "consensus_id text", "consensus_id text NOT NULL DEFAULT ''", 1), "consensus_id",
+			changed("consensus_id text", "consensus_id text NOT NULL DEFAULT ''"), "consensus_id",
 		},
 		"that is a view": {`CREATE VIEW events AS SELECT 1 AS id`, "events"},
 	} {
@@ -191,6 +185,11 @@ func indexes(t *testing.T, dsn string) []string {
 	all := texts(t, hostPool(t, dsn), `SELECT indexname FROM pg_indexes WHERE tablename = 'events'`)
 	slices.Sort(all)
 	return all
+}
+
+// changed returns tableWith with one text in the place of another.
+func changed(old, by string, more ...string) string {
+	return strings.Replace(tableWith(more...), old, by, 1)
 }
 
 // tableWith returns a table with our columns and others.

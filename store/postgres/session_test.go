@@ -357,8 +357,8 @@ func TestClaimAtItsEnd(t *testing.T) {
 	}
 }
 
-// TestReadableTimes checks that a row is readable as far as Go can read its times, and not a microsecond further. An end
-// whose time Go cannot read is told without one.
+// TestReadableTimes checks that a row is readable as far as Go can read its times, and not a microsecond further. An
+// end whose time Go cannot read is told without one.
 func TestReadableTimes(t *testing.T) {
 	t.Parallel()
 	s, pool := openNew(t, postgres.Config{})

@@ -418,7 +418,7 @@ func TestNarrowIDs(t *testing.T) {
 		t.Run("a column "+name, func(t *testing.T) {
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
-			mustExec(t, pool, strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id "+test.kind, 1))
+			mustExec(t, pool, changed("aggregate_id varchar(255)", "aggregate_id "+test.kind))
 			var log bytes.Buffer
 			s := openAt(t, dsn, postgres.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, s.Append(t.Context(), numbered(1)))

@@ -29,7 +29,7 @@ func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, s *sqlite.Store) error{
 		"an append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(1)) },
-		"a renewal, which is one statement and tries without a transaction first": func(ctx context.Context, s *sqlite.Store) error {
+		"a renewal": func(ctx context.Context, s *sqlite.Store) error { // one statement tries without a transaction first
 			err := s.RenewLease(ctx, session.Lease{ID: "none", Beat: 2})
 			if errors.Is(err, session.ErrLeaseExpired) {
 				return nil

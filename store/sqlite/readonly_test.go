@@ -406,25 +406,17 @@ func TestForeignTable(t *testing.T) {
 			tableWith("tenant TEXT NOT NULL", "seq INT NOT NULL", "note TEXT"), "tenant seq",
 		},
 		"that needs a value, with NULL as default": {tableWith("tenant TEXT NOT NULL DEFAULT NULL"), "tenant"},
-		"whose IDs are not unique":                 {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
+		"whose IDs are not unique":                 {changed("PRIMARY KEY", ""), "id"},
 		"whose IDs are unique only with another column": {
-			strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id",
+			changed("PRIMARY KEY", "", "UNIQUE (id, event_type)"), "id",
 		},
-		"whose IDs ignore case": {
-			strings.Replace(tableWith(), "PRIMARY KEY", "COLLATE NOCASE PRIMARY KEY", 1), "id",
-		},
-		"whose IDs are numbers": {strings.Replace(tableWith(), "id VARCHAR(36)", "id INTEGER", 1), "id"},
-		"whose run IDs become numbers": {
-			strings.Replace(tableWith(), "aggregate_id VARCHAR(255)", "aggregate_id UUID", 1), "aggregate_id",
-		},
-		"whose times are numbers": {
-			strings.Replace(tableWith(), "timestamp TEXT", "timestamp INTEGER", 1), "timestamp",
-		},
-		"whose payload is computed": {
-			strings.Replace(tableWith(), "payload TEXT", "payload TEXT AS ('{}')", 1), "payload",
-		},
+		"whose IDs ignore case":        {changed("PRIMARY KEY", "COLLATE NOCASE PRIMARY KEY"), "id"},
+		"whose IDs are numbers":        {changed("id VARCHAR(36)", "id INTEGER"), "id"},
+		"whose run IDs become numbers": {changed("aggregate_id VARCHAR(255)", "aggregate_id UUID"), "aggregate_id"},
+		"whose times are numbers":      {changed("timestamp TEXT", "timestamp INTEGER"), "timestamp"},
+		"whose payload is computed":    {changed("payload TEXT", "payload TEXT AS ('{}')"), "payload"},
 		"that needs a consensus ID": {
-			strings.Replace(tableWith(), "consensus_id TEXT", "consensus_id TEXT NOT NULL DEFAULT ''", 1), "consensus_id",
+			changed("consensus_id TEXT", "consensus_id TEXT NOT NULL DEFAULT ''"), "consensus_id",
 		},
 		"that is a view": {`CREATE VIEW events AS SELECT 1 AS id`, "view"},
 		"that has a primary key of two more columns": {
@@ -457,6 +449,11 @@ func refusesForeign(t *testing.T, table, names string) {
 	}
 	require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
 	require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
+}
+
+// changed returns tableWith with one text in the place of another.
+func changed(old, by string, more ...string) string {
+	return strings.Replace(tableWith(more...), old, by, 1)
 }
 
 // tableWith returns a table with our columns and others.
