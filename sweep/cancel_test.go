@@ -75,32 +75,6 @@ func TestStopHook(t *testing.T) {
 	}
 }
 
-func TestResumePolicy(t *testing.T) {
-	subtest(t, "a run is resumed up to Max times", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		var resumes []int
-		f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
-			row, err := f.Session(ctx, s.RunID)
-			require.NoError(f, err)
-			s.EndedAt, s.Start.Due = row.EndedAt, row.Start.Due
-			require.Equal(f, row, s)
-			resumes = append(resumes, s.Resumes)
-			_, _, err = f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
-			return err
-		}}
-		for range 4 {
-			f.pass()
-			f.advance(11 * time.Minute)
-		}
-		require.Equal(f, []int{1, 2}, resumes)
-		require.Equal(f, []string{"s-1", "s-1", "s-1"}, f.ended())
-		row := f.get("s-1")
-		require.Equal(f, session.Cancelled, row.Status)
-		require.Equal(f, 2, row.Resumes)
-		require.Equal(f, 2, f.sweeper().Stats().Resumed)
-	})
-}
-
 // hook has the stop hook count its calls, and fail as told.
 func (f *fixture) hook(err error) (calls *atomic.Int32) {
 	calls = &atomic.Int32{}

@@ -477,8 +477,15 @@ func TestStarts(t *testing.T) {
 		_, err := f.sweeper().Sweep(f.Context())
 		require.EqualError(f, err, "resume run s-1: answer lost")
 	})
-	subtest(t, "each resume has its tries and its key", func(f *fixture) {
+	subtest(t, "each resume has its tries and its key, up to the last, and is told of the row as it is", func(f *fixture) {
 		calls := f.starts(2, 0)
+		start := f.cfg.Resume.Start
+		f.cfg.Resume.Start = func(ctx context.Context, s session.Session) error {
+			row := f.get(s.RunID)
+			s.EndedAt, s.Start.Due = row.EndedAt, row.Start.Due
+			require.Equal(f, row, s)
+			return start(ctx, s)
+		}
 		f.put("s-1", time.Hour)
 		for range 3 {
 			require.Equal(f, 1, f.pass().Cancelled)
@@ -494,6 +501,8 @@ func TestStarts(t *testing.T) {
 			keys[c.start.Key]++
 		}
 		require.Len(f, keys, 3)
+		require.Equal(f, 3, f.get("s-1").Resumes)
+		require.Equal(f, 6, f.sweeper().Stats().Resumed, "calls of Start that worked")
 	})
 }
 

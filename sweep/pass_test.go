@@ -27,6 +27,7 @@ func TestPass(t *testing.T) {
 			p := f.pass()
 			require.Equal(f, names[10*i:10*i+10], f.ended()[10*i:])
 			require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, p.Tally)
+			require.Empty(f, f.sweeper().Stats().Last.Cases)
 		}
 		require.Equal(f, sweep.Tally{}, f.pass().Tally)
 		require.Equal(f, names, f.ended())
