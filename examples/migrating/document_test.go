@@ -74,12 +74,6 @@ func difference(old, text []string) (out, in []string) {
 	return missing(old, text), missing(text, old)
 }
 
-func TestDifference(t *testing.T) {
-	out, in := difference(strings.Fields("a b c b"), strings.Fields("a x c b y"))
-	require.Equal(t, []string{"b"}, out)
-	require.Equal(t, []string{"x", "y"}, in)
-}
-
 var labelled = regexp.MustCompile("(?s)<!-- after (\\S+) -->\n```go\n(.*?)\n```")
 
 // readDocument returns docs/migrating.md.
