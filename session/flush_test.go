@@ -333,13 +333,6 @@ func TestLockedRows(t *testing.T) {
 		require.Less(f, time.Since(f.shown("s-1")), 4*time.Second)
 		require.Zero(f, f.logged("level=ERROR"), "it is no outage")
 	})
-	running(t, "a row that is locked at every look is waited for alone", func(f *fixture) {
-		locked, free := f.attach("s-1"), f.attach("s-2")
-		busy(f, time.Minute, locked, free)
-		f.db.change(func() { f.db.locked["s-1"], f.db.patient = true, true })
-		busy(f, 3*time.Minute, locked, free)
-		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
-	})
 	running(t, "each is waited for alone, in their order, though one stays locked", func(f *fixture) {
 		f.db.patient, f.db.stuck = true, "s-1"
 		var runs []*watchdog.Watchdog
