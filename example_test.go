@@ -130,3 +130,123 @@ func ExampleRun_continue() {
 	// left: 3h0m0s
 	// left: 2h0m0s
 }
+
+// A session's main loop, guarded from its beginning to its end. The mock clock makes the second phase take five hours.
+func ExampleDo() {
+	machine := clock.NewMock()
+	cfg := watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 4 * time.Hour},
+		Clock: machine, Logger: slog.New(slog.DiscardHandler),
+	}
+	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+
+	phases := []string{"plan", "build", "test"}
+	err := watchdog.Do(context.Background(), session, cfg, func(ctx context.Context, _ *watchdog.Watchdog) error {
+		for _, phase := range phases {
+			if ctx.Err() != nil {
+				return fmt.Errorf("before %s: %w", phase, context.Cause(ctx))
+			}
+			fmt.Println("running", phase)
+			if phase == "build" {
+				machine.Add(5 * time.Hour) // it hangs
+				<-ctx.Done()
+			}
+		}
+		return nil
+	})
+
+	var stop *watchdog.Stop
+	switch {
+	case errors.As(err, &stop):
+		fmt.Println("blocked:", stop.Code)
+	case err != nil:
+		fmt.Println("failed:", err)
+	default:
+		fmt.Println("complete")
+	}
+	// Output:
+	// running plan
+	// running build
+	// blocked: watchdog_wall_clock_exceeded
+}
+
+// A run that was stopped, which the user asks to go on with: a fresh window, and the same guard around its loop.
+func ExampleWatchdog_Do() {
+	machine := clock.NewMock()
+	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine, Logger: slog.New(slog.DiscardHandler)}
+	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	machine.Add(5 * time.Hour)
+
+	work := func(ctx context.Context, _ *watchdog.Watchdog) error { return ctx.Err() }
+	var stop *watchdog.Stop
+	err := watchdog.Do(context.Background(), session, cfg, work)
+	fmt.Println("stopped:", errors.As(err, &stop))
+
+	wd, err := watchdog.Resume(context.Background(), session, cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("resumed:", wd.Do(work))
+	// Output:
+	// stopped: true
+	// resumed: <nil>
+}
+
+// A guard of the host's own, here one of what a run costs, ends the run as a limit does. Another process learns of it
+// from the store.
+func ExampleWatchdog_Cancel() {
+	cfg := watchdog.Config{
+		Store: &watchdog.Memory{}, Clock: clock.NewMock(), PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	}
+	run := watchdog.Run{ID: "session-1", StartedAt: cfg.Clock.Now()}
+	wd, _ := watchdog.New(context.Background(), run, cfg)
+	defer wd.Close()
+	elsewhere, _ := watchdog.New(context.Background(), run, cfg)
+	defer elsewhere.Close()
+
+	stop, err := wd.Cancel(watchdog.Cancellation{Reason: "cost_limit_reached", Elapsed: 42 * time.Minute})
+	fmt.Println(stop.Code, stop.Elapsed, err)
+	fmt.Println(errors.Is(context.Cause(wd.Context()), watchdog.StopReason("cost_limit_reached")))
+
+	heeded, err := elsewhere.Sync(context.Background())
+	fmt.Println(heeded.Code, err)
+	// Output:
+	// cost_limit_reached 42m0s <nil>
+	// true
+	// cost_limit_reached <nil>
+}
+
+// A run that has done its work never fires, however late another process attaches to it.
+func ExampleWatchdog_Complete() {
+	machine := clock.NewMock() // a host leaves Clock nil
+	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	cfg := watchdog.Config{
+		Store: &watchdog.Memory{}, Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	}
+	wd, err := watchdog.New(context.Background(), run, cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	machine.Add(time.Hour) // the phases
+	fmt.Println(wd.Complete(), context.Cause(wd.Context()))
+	wd.Close()
+
+	machine.Add(24 * time.Hour) // the program is started again
+	_, err = watchdog.New(context.Background(), run, cfg)
+	if errors.Is(err, watchdog.ErrComplete) {
+		fmt.Println("done already")
+	}
+	again, err := watchdog.Resume(context.Background(), run, cfg) // somebody asks to go on all the same
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer again.Close()
+	fmt.Println("a fresh window, with", again.Remaining())
+	// Output:
+	// <nil> run is complete
+	// done already
+	// a fresh window, with 4h0m0s
+}

@@ -5,8 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -16,7 +21,258 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/internal/locked"
 )
+
+// within has a context end by its silence, until the end of the test.
+func within(ctx context.Context, t *testing.T, limit time.Duration) (context.Context, *idle.Timer) {
+	t.Helper()
+	inner, timer := idle.WithLimit(ctx, limit)
+	t.Cleanup(timer.Close)
+	return inner, timer
+}
+
+// newTimer is that with a config.
+func newTimer(t *testing.T, cfg idle.Config) (context.Context, *idle.Timer) {
+	t.Helper()
+	ctx, timer, err := idle.New(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(timer.Close)
+	return ctx, timer
+}
+
+func TestBusy(t *testing.T) {
+	bubble(t, "a reader that is behind is asked once before each trip", func(t *testing.T) {
+		const waiting = 3
+		var asked atomic.Int64
+		ctx, timer := newTimer(t, idle.Config{
+			Limit: limit, Cancel: func(error) {}, Busy: func() bool { return asked.Add(1) <= waiting },
+		})
+		pass(limit)
+		require.Zero(t, asked.Load())
+		pass(1)
+		require.EqualValues(t, 1, asked.Load())
+		pass(2 * (limit + 1))
+		require.EqualValues(t, 3, asked.Load())
+		requireAlive(ctx, t, timer)
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		require.EqualValues(t, 4, asked.Load())
+		requireSilent(ctx, t, timer, limit+1, limit)
+	})
+	bubble(t, "true is a sign of life of the run around, too", func(t *testing.T) {
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: limit + time.Second}})
+		ctx, timer, err := idle.New(wd.Context(), idle.Config{Limit: limit, Busy: func() bool { return true }})
+		require.NoError(t, err)
+		defer timer.Close()
+		pass(time.Hour)
+		require.NoError(t, ctx.Err())
+	})
+	bubble(t, "one that hangs counts as false after its bound, and is not called again before it returns", func(t *testing.T) {
+		log := captureLog(t)
+		free := make(chan struct{})
+		var asked atomic.Int64
+		var told stops
+		_, timer := newTimer(t, idle.Config{
+			Limit:  limit,
+			Busy:   func() bool { asked.Add(1); <-free; return true },
+			Notify: told.add,
+		})
+		pass(limit + watchdog.BusyTimeout)
+		require.Empty(t, told.all())
+		pass(1)
+		require.Equal(t, []time.Duration{limit + watchdog.BusyTimeout + 1}, told.all())
+		timer.Alive()
+		pass(limit + 1)
+		require.Len(t, told.all(), 2)
+		require.EqualValues(t, 1, asked.Load())
+		require.Contains(t, log.String(), "counts a busy callback as not busy")
+		close(free)
+		synctest.Wait()
+		timer.Alive()
+		pass(limit + 1)
+		require.EqualValues(t, 2, asked.Load())
+		require.Len(t, told.all(), 2)
+	})
+	t.Run("a panic and the end of its goroutine count as false", func(t *testing.T) {
+		for name, busy := range map[string]func() bool{
+			"panicked": func() bool { panic("secret") },
+			"ended":    func() bool { runtime.Goexit(); return true },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				log := captureLog(t)
+				ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: busy})
+				pass(limit + 1)
+				requireSilent(ctx, t, timer, limit+1, limit)
+				require.Contains(t, log.String(), name)
+				require.NotContains(t, log.String(), "secret")
+			})
+		}
+	})
+	bubble(t, "it may use the timer, and what it does counts", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		ctx, made := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
+			timer.Load().Widen(time.Second)()
+			return false
+		}})
+		timer.Store(made)
+		pass(time.Hour)
+		requireAlive(ctx, t, made)
+		made.Close()
+	})
+	bubble(t, "a sign of life while it is asked ends the silence", func(t *testing.T) {
+		ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
+			time.Sleep(watchdog.BusyTimeout / 2)
+			return false
+		}})
+		pass(limit + 1)
+		timer.Alive()
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1 + watchdog.BusyTimeout/2)
+		requireSilent(ctx, t, timer, limit+1+watchdog.BusyTimeout/2, limit)
+	})
+}
+
+func TestNotify(t *testing.T) {
+	bubble(t, "once a stretch of silence, and again only after the next sign of life", func(t *testing.T) {
+		var told stops
+		ctx, timer := newTimer(t, idle.Config{Limit: limit, Notify: told.add})
+		pass(time.Hour + limit/3)
+		require.Equal(t, []time.Duration{limit + 1}, told.all())
+		requireAlive(ctx, t, timer)
+		timer.Alive()
+		pass(limit)
+		require.Len(t, told.all(), 1)
+		pass(1)
+		require.Equal(t, []time.Duration{limit + 1, limit + 1}, told.all())
+		requireAlive(ctx, t, timer)
+	})
+	bubble(t, "a callback may use the timer, also Close", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		var calls atomic.Int64
+		ctx, made := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			if calls.Add(1) == 3 {
+				timer.Load().Close()
+			}
+			timer.Load().Alive()
+		}})
+		timer.Store(made)
+		pass(time.Hour)
+		require.EqualValues(t, 3, calls.Load())
+		require.Equal(t, context.Canceled, context.Cause(ctx))
+	})
+	bubble(t, "one that panics or ends its goroutine is logged, and called again", func(t *testing.T) {
+		log := captureLog(t)
+		var calls atomic.Int64
+		_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			if calls.Add(1) == 1 {
+				panic("secret")
+			}
+			runtime.Goexit()
+		}})
+		for range 2 {
+			pass(limit + 1)
+			timer.Alive()
+		}
+		require.EqualValues(t, 2, calls.Load())
+		require.Contains(t, log.String(), "panicked")
+		require.Contains(t, log.String(), "ended its goroutine")
+		require.NotContains(t, log.String(), "secret")
+	})
+	bubble(t, "while one runs nothing is looked at, and Close does not wait", func(t *testing.T) {
+		var calls atomic.Int64
+		_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			calls.Add(1)
+			time.Sleep(time.Hour)
+		}})
+		pass(limit + 1)
+		timer.Alive()
+		pass(2 * limit)
+		require.EqualValues(t, 1, calls.Load())
+		timer.Close()
+		pass(2 * time.Hour)
+		require.EqualValues(t, 1, calls.Load())
+	})
+}
+
+// TestHostInside has the host's own code, which a sign or a stop calls, use the timer.
+func TestHostInside(t *testing.T) {
+	useAll := func(timer *idle.Timer) {
+		timer.Alive()
+		timer.Widen(limit)()
+		_, _ = timer.Stopped()
+		require.NotNil(t, timer)
+	}
+	bubble(t, "a trace of the run around", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}, OnSignal: func(watchdog.Signal) {
+			if traced := timer.Swap(nil); traced != nil {
+				useAll(traced)
+			}
+		}})
+		_, made := within(wd.Context(), t, limit)
+		timer.Store(made)
+		narrow := made.Widen(2 * limit)
+		timer.Store(made)
+		narrow()
+		timer.Store(made)
+		made.Alive()
+		require.Nil(t, timer.Load())
+	})
+	bubble(t, "a context of the host's own", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		parent := valueContext{t.Context(), func() {
+			if asked := timer.Swap(nil); asked != nil {
+				useAll(asked)
+			}
+		}}
+		ctx, made := within(parent, t, limit)
+		timer.Store(made)
+		pass(3 * limit)
+		require.Error(t, ctx.Err())
+	})
+}
+
+// valueContext calls the host for each value that is looked up.
+type valueContext struct {
+	context.Context //nolint:containedctx // a context of the host's own
+	asked           func()
+}
+
+// Value implements context.Context.
+func (c valueContext) Value(key any) any {
+	c.asked()
+	return c.Context.Value(key)
+}
+
+// stops are what Notify was called with.
+type stops struct {
+	mu   sync.Mutex
+	told []time.Duration
+}
+
+func (s *stops) add(stop *watchdog.Stop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, stop.Elapsed)
+}
+
+func (s *stops) all() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
+}
+
+// captureLog has the default log write into what it returns.
+func captureLog(t *testing.T) *locked.Buffer {
+	t.Helper()
+	before, log := slog.Default(), &locked.Buffer{}
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return log
+}
 
 func TestRecv(t *testing.T) {
 	bubble(t, "what is received is a sign of life", func(t *testing.T) {

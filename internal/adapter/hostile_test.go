@@ -14,12 +14,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 	"github.com/seed62658d38/watchdog/loop"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs a subtest with fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
 
 func answers(context.Context) (string, error) { return "ok", nil }
 
@@ -278,4 +287,21 @@ func heap() heapSize {
 	}
 	runtime.ReadMemStats(&m)
 	return heapSize{int64(m.HeapAlloc), int64(m.HeapObjects)}
+}
+
+func bare(context.Context) (string, error) { return "ok", nil }
+
+// BenchmarkTool is a call of a tool with its hold, its layer and its step, in a run that is kept in memory.
+func BenchmarkTool(b *testing.B) {
+	wd, call := newRun(b, watchdog.Budget{Idle: time.Hour}), search(`{"q":"x"}`)
+	var g *adapter.Guard
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%64 == 0 { // as many steps wait for the next call of the model
+			g = adapter.New(adapter.Config{})
+		}
+		if _, _, err := adapter.Do(wd.Context(), g, call, bare, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

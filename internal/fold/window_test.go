@@ -1,14 +1,21 @@
 package fold_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -286,4 +293,321 @@ func TestTakesBack(t *testing.T) {
 			require.Equal(t, c.want, found.TakesBack(&c.trip))
 		})
 	}
+}
+
+// A written checkpoint is as a store has it.
+type written struct {
+	at      time.Time
+	payload json.RawMessage
+}
+
+// A world is a store and hosts whose clocks are up to an hour apart.
+type world struct {
+	randomScript
+	t        *testing.T
+	now      time.Duration
+	order    []fold.Event // by when they were stored
+	written  []written
+	spares   bool // the store knows Selection.Until
+	longHaul bool
+	holds    map[string]time.Duration // the openings, with the windows that they are of
+	released map[string]bool
+}
+
+// skew is how far a host's clock is off.
+func (w *world) skew() time.Duration { return time.Duration(w.IntN(3601)-1800) * time.Second }
+
+func (w *world) store() {
+	w.next()
+	e := &w.script[len(w.script)-1]
+	e.Timestamp = at(w.now + w.skew()).Add(time.Duration(w.IntN(1e6)) * time.Microsecond)
+	switch start := time.Duration(w.IntN(4)) * time.Hour; e.Type {
+	case "runtime.watchdog.hold":
+		opened := record.ExactSeconds(e.Timestamp.Sub(at(start)))
+		e.Payload = record.JSON(record.Hold{SessionStartedAt: stamp(start), OpenedSeconds: opened, CapSeconds: 900})
+		w.holds[e.ID] = start
+	case "runtime.watchdog.release":
+		w.release(e, start)
+	}
+	w.order = append(w.order, *e)
+}
+
+// release has the event close a hold, each once, or one of which the event was not stored yet.
+func (w *world) release(e *fold.Event, start time.Duration) {
+	opening := fmt.Sprint("e-", len(w.script)+w.IntN(3))
+	for id, of := range w.holds {
+		opening, start = id, of
+	}
+	delete(w.holds, opening)
+	if w.released[opening] {
+		opening = ""
+	}
+	w.released[opening] = true
+	e.Payload = record.JSON(record.Release{
+		SessionStartedAt: stamp(start), ReleasedSeconds: record.ExactSeconds(e.Timestamp.Sub(at(start))), Opening: opening,
+		Resets: []string{w.id()},
+	})
+}
+
+// selected is what the base's process reads.
+func (w *world) selected(b *fold.Base) (events []fold.Event) {
+	since := b.Since
+	all := slices.SortedFunc(slices.Values(w.order), fold.Event.Compare)
+	known := 0
+	for _, e := range all {
+		if !e.Timestamp.Before(b.Since) && e.Timestamp.Before(b.Until) {
+			known++
+		}
+	}
+	require.GreaterOrEqual(w.t, known, b.Known)
+	if w.spares && known == b.Known {
+		since = b.Until
+	}
+	for _, e := range all {
+		named := e.Type == "runtime.watchdog.cancel" && w.IntN(3) == 0 // asked for by its ID, too
+		if !e.Timestamp.Before(since) || named {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// begin is where a process begins that reads one of the checkpoints, or none.
+func (w *world) begin(from time.Time) *fold.Base {
+	n := w.IntN(len(w.written) + 1)
+	if len(w.written) > 0 && w.IntN(3) > 0 {
+		n = len(w.written) - 1 // the last one, mostly
+	}
+	if n == len(w.written) {
+		return fold.NewBase(fold.WindowID{}, from)
+	}
+	p, err := fold.ReadCheckpoint(fold.WindowID{}, w.written[n].payload)
+	require.NoError(w.t, err)
+	b, err := fold.BaseOf(fold.WindowID{}, p)
+	require.NoError(w.t, err)
+	return b
+}
+
+// checkpoint has a process write one, which becomes an event of the run, too.
+func (w *world) checkpoint(b *fold.Base) *fold.Base {
+	noted := b.Note(b.Until)
+	var p record.Checkpoint
+	p.Format = record.CheckpointFormat
+	if !noted.Record(&p, time.Time{}) {
+		return b
+	}
+	e := fold.Event{
+		ID: fmt.Sprint("checkpoint-", len(w.order)), Type: "runtime.watchdog.checkpoint", Timestamp: b.Until,
+		Payload: record.JSON(p),
+	}
+	w.order = append(w.order, e)
+	w.written = append(w.written, written{e.Timestamp, e.Payload})
+	return noted
+}
+
+// said is what can be asked of a window, now and later.
+func said(w *fold.Window, now time.Time) map[string]any {
+	elapsed := now.Sub(w.StartedAt)
+	var paused []time.Duration
+	for after := range 6 {
+		paused = append(paused, verdict.PausedBefore(w.Paused(), elapsed+time.Duration(after-1)*20*time.Minute))
+	}
+	open := slices.DeleteFunc(append([]fold.Pause{}, w.Pauses()...), func(p fold.Pause) bool { return p.Closed })
+	standing := maps.Collect(w.Standing())
+	budget := w.Extended + 4*time.Hour
+	given := map[fold.Key]int64{}
+	maps.Copy(given, w.Given)
+	key := fold.CountKey("tokens", "", "")
+	stop := ""
+	if w.Stop != nil {
+		stop = string(record.JSON(w.Stop))
+	}
+	return map[string]any{
+		"start": w.StartedAt, "opened": w.OpenedBy, "extended": w.Extended, "given": given, "stop": stop,
+		"completed": w.CompletedAt.UTC(), "standing": standing, "paused": paused, "open": open,
+		"warned": w.WarnedOf(fold.Key{}, []float64{0.5, 0.8}, budget.Seconds()), "spend": w.SpendName(),
+		"wrapped": w.WrappedUp(fold.Key{}, budget.Seconds()), "next": w.NextStart(w.StartedAt),
+		"tokens": w.WarnedOf(key, []float64{0.5}, float64(w.Given[key]+2)),
+	}
+}
+
+// TestBase protects that what is folded in parts, by several processes and from checkpoints, is what everything comes
+// to, whoever stored what when.
+func TestBase(t *testing.T) {
+	from := at(-2 * time.Hour)
+	for seed := range racing.Rounds[uint64](120, 500) {
+		w := world{t: t, now: 4 * time.Hour, spares: seed%3 > 0, longHaul: seed%2 == 0, holds: map[string]time.Duration{}, released: map[string]bool{}}
+		w.Rand = rand.New(rand.NewPCG(seed, 11))
+		var bases []*fold.Base
+		for range 60 + w.IntN(60) {
+			switch n := w.IntN(12); {
+			case n < 8:
+				w.store()
+			case n < 9 && w.longHaul:
+				w.now += time.Duration(w.IntN(90)) * time.Minute
+			case n < 9:
+				w.now += time.Duration(w.IntN(90)) * time.Second
+			default:
+				var b *fold.Base
+				if len(bases) > 0 && w.IntN(2) == 0 {
+					b = bases[w.IntN(len(bases))]
+				} else {
+					b = w.begin(from)
+				}
+				read := w.selected(b)
+				w.compare(from, b, read, seed)
+				b = b.With(read, at(48*time.Hour), at(w.now+w.skew()).Add(time.Duration(w.IntN(1e6))))
+				require.Equal(t, b.Since, record.Truncate(b.Since), "stores keep no more")
+				if w.IntN(2) == 0 {
+					b = w.checkpoint(b)
+				}
+				bases = append(bases, b)
+			}
+		}
+	}
+}
+
+func (w *world) compare(from time.Time, b *fold.Base, read []fold.Event, seed uint64) {
+	all := slices.Clone(w.order)
+	w.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	want, got := fold.Of(fold.WindowID{}, all), b.Of(read)
+	now := at(w.now)
+	for start := range 5 {
+		host := at(time.Duration(start) * time.Hour)
+		one, other := want.Current(host), got.Current(host)
+		require.Equal(w.t, said(&one, now), said(&other, now), "seed %d", seed)
+		one, other = want.At(host), got.At(host)
+		require.Equal(w.t, said(&one, now), said(&other, now), "seed %d", seed)
+		require.Equal(w.t, want.StopsInRow(host), got.StopsInRow(host), "seed %d", seed)
+	}
+	require.Equal(w.t, want.Last() == nil, got.Last() == nil)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folded is a base that holds the events, once they are old enough for that, and what a checkpoint tells of their
+// window.
+func (s *script) folded(t *testing.T) (*fold.Base, record.FoldedWindow) {
+	b := fold.NewBase(fold.WindowID{}, noon).With(*s, noon, at(48*time.Hour))
+	var p record.Checkpoint
+	require.True(t, b.Record(&p, noon.Add(-time.Hour)))
+	require.Len(t, p.Folded.Windows, 1)
+	return b, p.Folded.Windows[0]
+}
+
+func TestBaseDoesNotChange(t *testing.T) {
+	var s script
+	opened := s.hold("ask", 0, time.Hour)
+	s.extend(time.Hour)
+	given := s.wait(1, nil)
+	s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{"another"}})
+	b, before := s.folded(t)
+	s.release(opened, time.Minute, given, "unknown")
+	s.extend(time.Hour)
+	h := b.Of(s[4:])
+	now := h.At(noon)
+	require.True(t, now.Pauses()[0].Closed)
+	require.Equal(t, 2*time.Hour, now.Extended)
+	var p record.Checkpoint
+	require.True(t, b.Record(&p, noon.Add(-time.Hour)))
+	require.Equal(t, before, p.Folded.Windows[0])
+}
+
+// TestWith protects that what may still be under way is left to a later base.
+func TestWith(t *testing.T) {
+	var s script
+	s.extend(time.Hour)
+	for age, news := range map[time.Duration]int{2 * time.Second: 1, 2*time.Second + time.Microsecond: 0} {
+		b := fold.NewBase(fold.WindowID{}, noon).With(s, noon, s[0].Timestamp.Add(age))
+		require.Equal(t, news, b.News(s), age)
+		require.Equal(t, 1-news, b.Known, age)
+	}
+}
+
+// TestRecord protects that a checkpoint of which nothing is settled is read, and that one which is too large is none.
+func TestRecord(t *testing.T) {
+	b := fold.NewBase(fold.WindowID{}, noon)
+	var p record.Checkpoint
+	require.True(t, b.Record(&p, noon))
+	require.Nil(t, p.Settled)
+	_, err := fold.BaseOf(fold.WindowID{}, &p)
+	require.NoError(t, err)
+	for _, known := range []record.Number{1, -1} {
+		damaged := p
+		damaged.Known = known
+		_, err := fold.BaseOf(fold.WindowID{}, &damaged)
+		require.Error(t, err, known)
+	}
+	for _, steps := range []int{0, 300} { // 400 characters
+		size := func(parent int) record.Checkpoint {
+			return record.Checkpoint{Steps: make([]byte, steps), Parent: strings.Repeat("s", parent)}
+		}
+		p := size(1)
+		require.True(t, b.Record(&p, noon))
+		most := 1 + 32<<10 + steps*4/3 - len(record.JSON(p))
+		p = size(most)
+		require.True(t, b.Record(&p, noon))
+		p = size(most + 1)
+		require.False(t, b.Record(&p, noon))
+		require.Nil(t, p.Folded, "it stays as it is")
+	}
+}
+
+// TestForgets protects that a base stays small, and keeps what an event can still ask for.
+func TestForgets(t *testing.T) {
+	t.Run("warnings and wrap-ups under budgets of which more was given since", func(t *testing.T) {
+		var s script
+		for _, budget := range []record.Seconds{3599, 3600} {
+			used := record.Used{ConfiguredBudgetSeconds: budget}
+			s.add("warning", record.Warning{SessionStartedAt: stamp(0), Fraction: 0.5, Used: used})
+			s.add("wrap_up", record.WrapUp{SessionStartedAt: stamp(0), Used: used})
+		}
+		for _, allowed := range []record.Number{4, 5} {
+			s.add("warning", record.Warning{
+				SessionStartedAt: stamp(0), Fraction: 0.5, Spend: &record.Spend{Limit: "tokens", Allowed: allowed},
+			})
+		}
+		s.extend(time.Hour, record.Spend{Limit: "tokens", Extension: 5})
+		_, w := s.folded(t)
+		tokens := fold.CountKey("tokens", "", "")
+		require.ElementsMatch(t, []record.FoldedNumber{
+			{Budget: 3600, Fraction: 0.5}, {FoldedLimit: tokens, Budget: 5, Fraction: 0.5},
+		}, w.Warnings)
+		require.Equal(t, []record.FoldedNumber{{Budget: 3600}}, w.WrapUps)
+	})
+	t.Run("directives that do not count, and what became of unknown ones after two hours", func(t *testing.T) {
+		var s script
+		first := s.wait(1, nil)
+		last := s.wait(2, nil)
+		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{first, "early"}})
+		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{"late"}})
+		s.extend(0)
+		s[4].Timestamp = s[3].Timestamp.Add(2*fold.Lookback - time.Microsecond) // with it the base ends
+		_, w := s.folded(t)
+		require.Equal(t, []record.FoldedReset{{ID: "late", At: record.Stamp(s[3].Timestamp)}}, w.Resets)
+		require.Len(t, w.Directives, 1)
+		require.Equal(t, last, w.Directives[0].ID)
+	})
+	t.Run("the IDs of pauses that were over an hour before its end", func(t *testing.T) {
+		for late, want := range map[time.Duration]int{0: 1, time.Microsecond: 2} {
+			var s script
+			s.release(s.hold("ask", 0, 9*time.Hour), time.Minute)
+			s.add("hold", record.Hold{Hold: "ask", SessionStartedAt: stamp(0), OpenedSeconds: 30, CapSeconds: 9 * 3600})
+			s.extend(0)
+			end := 2 * time.Hour
+			s.release("e-2", end+late)
+			s[3].Timestamp = at(end + fold.Lookback - time.Microsecond)
+			s[4].Timestamp = s[3].Timestamp
+			b, w := s.folded(t)
+			var ids []string
+			for _, p := range w.Pauses {
+				ids = append(ids, p.ID)
+			}
+			require.Len(t, ids, want, "late by %v", late)
+			require.Equal(t, late == 0, slices.Contains(ids, "merged"))
+			h := b.Of(nil)
+			window := h.At(noon)
+			require.Len(t, window.Pauses(), 2, "in the process they stay")
+		}
+	})
 }
