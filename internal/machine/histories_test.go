@@ -311,6 +311,9 @@ func (w *world) checkRun(r *run) {
 				w.fail("%d is over and has a hold open", n.Number)
 			}
 		}
+		if signs := n.Seen().Signs; signs != nil && signs.Holds.Len() > 0 {
+			w.fail("%d is over and is held", n.Number)
+		}
 		if n.Quiet(0) {
 			w.fail("polls pass over that %d is over", n.Number)
 		}

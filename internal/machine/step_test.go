@@ -171,40 +171,6 @@ func TestStepAdopt(t *testing.T) {
 	})
 }
 
-// TestStepLayers protects that layers end with their runs.
-func TestStepLayers(t *testing.T) {
-	t.Run("in the same step, the inner ones too", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
-		a := g.layer(g.runs[0], verdict.Off())
-		b := g.layer(a, verdict.Off())
-		_, out := g.end(g.runs[0])
-		require.Equal(t, kinds(machine.Ended, machine.Ended, machine.Ended), out)
-		for i, n := range []*machine.Node{g.runs[0], a, b} {
-			require.Same(t, n, g.out[i].Node)
-			require.Equal(t, machine.Over, n.Phase())
-			require.Equal(t, i > 0, g.out[i].ByParent)
-		}
-	})
-	t.Run("but one whose end is being recorded", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, verdict.Off())
-		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, verdict.Off())
-		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
-		_, out := g.end(g.runs[0])
-		require.Equal(t, kinds(machine.Ended), out)
-		require.Equal(t, machine.Running, b.Phase())
-		require.Equal(t, kinds(machine.Ended, machine.Ended), g.recorded(a, fold.Window{Extended: time.Hour}))
-		require.True(t, g.out[0].ByParent)
-		require.Equal(t, machine.Over, b.Phase())
-	})
-	t.Run("also one that begins too late", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
-		g.end(g.runs[0])
-		a := g.layer(g.runs[0], verdict.Off())
-		require.Equal(t, machine.Over, a.Phase())
-	})
-}
-
 // TestStepHolds protects holds and pauses.
 func TestStepHolds(t *testing.T) {
 	limits := verdict.HoldLimits{Cap: 10 * time.Minute}
@@ -227,17 +193,6 @@ func TestStepHolds(t *testing.T) {
 		require.Equal(t, g.now.At-time.Minute, g.tree.Due())
 		g.give(g.runs[0], machine.Tick)
 		require.Equal(t, time.Hour+time.Minute+1, g.tree.Due())
-	})
-	t.Run("a layer that begins in one that stands still goes on with it", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
-		a := g.layer(g.runs[0], hour())
-		h := g.hold(a, "approval", limits, true)
-		b := g.layer(a, hour())
-		g.pass(time.Minute)
-		g.release(h)
-		g.pass(time.Minute)
-		require.Equal(t, time.Minute, g.worked(a))
-		require.Equal(t, time.Minute, g.worked(b))
 	})
 	t.Run("a hold of a layer is one around it, until the layer ends", func(t *testing.T) {
 		l := hour()
@@ -291,12 +246,6 @@ func TestStepHolds(t *testing.T) {
 		g.pass(10*time.Minute + 1)
 		require.True(t, g.release(h))
 		require.Equal(t, machine.Recording, a.Phase(), "the hold was open for too long")
-	})
-	t.Run("a run that is over keeps none", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
-		g.hold(g.runs[0], "build", limits, false)
-		g.end(g.runs[0])
-		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
 	})
 	t.Run("a pause of nearly any length stops layers, too", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())

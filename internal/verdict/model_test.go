@@ -185,12 +185,16 @@ func step(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 		return "progress"
 	case 3:
 		h := &naiveHold{id: verdict.HoldID{Key: fmt.Sprint(rng.IntN(2)), Serial: now}, limit: 1 + rng.IntN(60)}
-		if rng.IntN(3) > 0 {
+		limits := verdict.HoldLimits{Cap: time.Duration(h.limit)}
+		if n := rng.IntN(6); n > 1 {
 			h.idle = 1 + rng.IntN(20)
+			limits.Idle = time.Duration(h.idle)
+		} else if n > 0 {
+			limits.Idle = verdict.Never
 		}
 		slow.holds = append(slow.holds, h)
 		slow.silence.end()
-		signs.Open(h.id, verdict.HoldLimits{Cap: time.Duration(h.limit), Idle: time.Duration(h.idle)}, at)
+		signs.Open(h.id, limits, at)
 		return fmt.Sprintf("hold %+v", h)
 	}
 	if len(slow.holds) == 0 {

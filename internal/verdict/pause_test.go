@@ -290,17 +290,6 @@ func TestPauses(t *testing.T) {
 			require.EqualValues(t, 90_000, p.Before(time.Hour))
 		}
 	})
-	t.Run("are set once, and of two ends the later told one counts", func(t *testing.T) {
-		var p verdict.Pauses
-		require.True(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
-		require.False(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
-		require.EqualValues(t, 10, p.Before(100))
-		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 8, Closed: true}))
-		require.False(t, p.Set(verdict.Pause{ID: "a", Released: 8, Closed: true}))
-		require.EqualValues(t, 3, p.Before(100))
-		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 9, Closed: true}))
-		require.EqualValues(t, 4, p.Before(100))
-	})
 	t.Run("of other processes count as a store has them, one's own do not", func(t *testing.T) {
 		var p verdict.Pauses
 		p.Set(verdict.Pause{ID: "own", Opened: 0, Cap: 100})
@@ -353,21 +342,6 @@ func climb(t *testing.T, limits verdict.Limits, seen *verdict.Snapshot, instants
 func TestHolds(t *testing.T) {
 	limits := others(verdict.Limits{
 		Idle: hour, Ladders: verdict.Ladders{verdict.Hold: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
-	})
-	t.Run("two of one key are two holds, each with its own cap and ladder", func(t *testing.T) {
-		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
-		seen.Signs.Open(toolHold(1), verdict.HoldLimits{Cap: 10}, 0)
-		seen.Signs.Open(toolHold(2), verdict.HoldLimits{Cap: 15}, 0)
-		var serials, rungs []int
-		for _, v := range climb(t, limits, &seen, 11, 16, 22) {
-			serials, rungs = append(serials, v.HoldSerial), append(rungs, v.Rung)
-		}
-		require.Equal(t, []int{1, 2, 1}, serials)
-		require.Equal(t, []int{1, 1, 2}, rungs)
-		require.True(t, seen.Signs.Close(toolHold(1), 23))
-		require.False(t, seen.Signs.Close(toolHold(1), 23), "it is closed; the other is not")
-		require.True(t, seen.Signs.Held(toolHold(2)))
-		require.Equal(t, verdict.Verdict{Next: 32}, verdict.Judge(limits, seen, 23))
 	})
 	t.Run("of those that expire at one instant the one that was opened first trips first", func(t *testing.T) {
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
@@ -429,22 +403,6 @@ func TestHoldsIdle(t *testing.T) {
 			Action: verdict.Cancel, Limit: verdict.Idle, Used: 11, Allowed: 10, Directive: verdict.DirectCancel, Rung: 1,
 			Last: true, Since: 7, Hold: "tool", HoldSerial: 1, Next: never,
 		}, v)
-	})
-	t.Run("the longest counts, and one that allows any silence lifts the limit", func(t *testing.T) {
-		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
-		for serial, c := range []struct {
-			allows, want time.Duration
-		}{{10, 10}, {30, 30}, {20, 30}, {0, never}, {never, never}} {
-			seen.Signs.Open(toolHold(serial), idle(c.allows), 0)
-			require.Equal(t, c.want, seen.Signs.Holds.Idle())
-		}
-		seen.Signs.Close(toolHold(3), 1)
-		seen.Signs.TakeOver(toolHold(4), 5, 2)
-		require.Equal(t, verdict.Verdict{Next: 33}, verdict.Judge(others(verdict.Limits{}), seen, 2))
-		seen.Signs.TakeOver(toolHold(1), 15, 3)
-		require.Equal(t, verdict.Verdict{Next: 24}, verdict.Judge(others(verdict.Limits{}), seen, 3))
-		seen.Signs.TakeOver(toolHold(1), 0, 4)
-		require.Equal(t, verdict.Verdict{Next: never}, verdict.Judge(others(verdict.Limits{}), seen, 4))
 	})
 	t.Run("a trip that the host is asked about does not come, the next one does", func(t *testing.T) {
 		limits := others(verdict.Limits{WallClock: 12, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry}}})

@@ -88,11 +88,6 @@ func TestSpend(t *testing.T) {
 		}, v.Count)
 		require.Equal(t, verdict.Never, v.Next)
 	})
-	t.Run("what is admitted and not settled stays charged", func(t *testing.T) {
-		s := newSpender(limitRequests(10, 0))
-		require.Empty(t, s.admit(6))
-		require.NotEmpty(t, s.admit(5))
-	})
 	t.Run("what is used above the admission trips", func(t *testing.T) {
 		s := newSpender(limitRequests(10, 0))
 		require.Empty(t, s.admit(3))
@@ -100,18 +95,6 @@ func TestSpend(t *testing.T) {
 		excess := s.settle(11)
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(excess))
 		require.EqualValues(t, 3, excess[0].Count.Admitted, "by the other call")
-	})
-	t.Run("the first call that does not fit has the host asked to wrap up, the next one ends", func(t *testing.T) {
-		s := newSpender(limitRequests(10, 4))
-		require.Empty(t, s.admit(6-1))
-		require.Equal(t, []verdict.Directive{verdict.DirectWrapUp}, asked(s.admit(2)))
-		require.Empty(t, s.admit(5), "the reserve is open")
-		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admit(1)))
-	})
-	t.Run("so does using all but the reserve", func(t *testing.T) {
-		s := newSpender(limitRequests(10, 4))
-		require.Empty(t, s.admit(6))
-		require.Equal(t, []verdict.Directive{verdict.DirectWrapUp}, asked(s.settle(6)))
 	})
 	t.Run("an excess comes before the wrap-up", func(t *testing.T) {
 		s := newSpender(limitRequests(10, 4))

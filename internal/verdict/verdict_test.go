@@ -29,80 +29,38 @@ func others(l verdict.Limits) verdict.Limits {
 
 func TestJudge(t *testing.T) {
 	eighty := []float64{0.8}
-	for _, c := range []struct {
-		name   string
+	hourly, warned := verdict.Limits{WallClock: hour}, verdict.Limits{WallClock: 10 * hour, WarnAt: eighty}
+	longest, off := verdict.Limits{WallClock: verdict.Never - 1}, verdict.Limits{WallClock: verdict.Never, WarnAt: eighty}
+	extended := func(by time.Duration) verdict.Snapshot { return verdict.Snapshot{Extended: by} }
+	cancel := func(used time.Duration) verdict.Verdict {
+		return verdict.Verdict{
+			Action: verdict.Cancel, Limit: verdict.WallClock, Used: used, Allowed: hour,
+			Directive: verdict.DirectCancel, Rung: 1, Last: true, Next: verdict.Never,
+		}
+	}
+	warning := verdict.Verdict{
+		Action: verdict.Warn, Limit: verdict.WallClock, Used: 8 * hour, Allowed: 10 * hour, Fraction: 0.8, Next: 8 * hour,
+	}
+	next := func(at time.Duration) verdict.Verdict { return verdict.Verdict{Next: at} }
+	for name, c := range map[string]struct {
 		limits verdict.Limits
 		seen   verdict.Snapshot
 		now    time.Duration
 		want   verdict.Verdict
 	}{
-		{
-			name:   "the next look at a fresh run is its first warning",
-			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
-			want:   verdict.Verdict{Next: 8 * hour},
+		"the next look at a fresh run is its first warning": {warned, extended(0), 0, next(8 * hour)},
+		"a warning is due when its fraction is reached":     {warned, extended(0), 8 * hour, warning},
+		"after it the next look is past the limit":          {warned, verdict.Snapshot{Warned: 1}, 8 * hour, next(10*hour + 1)},
+		"at the limit a run has not exceeded it":            {hourly, extended(0), hour, next(hour + 1)},
+		"one nanosecond later it has":                       {hourly, extended(0), hour + 1, cancel(hour + 1)},
+		"a run past its limit gets no warning": {
+			verdict.Limits{WallClock: hour, WarnAt: eighty}, extended(0), 2 * hour, cancel(2 * hour),
 		},
-		{
-			name:   "a warning is due when its fraction is reached",
-			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
-			now:    8 * hour,
-			want: verdict.Verdict{
-				Action: verdict.Warn, Limit: verdict.WallClock, Used: 8 * hour, Allowed: 10 * hour, Fraction: 0.8, Next: 8 * hour,
-			},
-		},
-		{
-			name:   "after the warning the next look is past the limit",
-			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
-			seen:   verdict.Snapshot{Warned: 1},
-			now:    8 * hour,
-			want:   verdict.Verdict{Next: 10*hour + 1},
-		},
-		{
-			name:   "at the limit a run has not exceeded it",
-			limits: verdict.Limits{WallClock: hour},
-			now:    hour,
-			want:   verdict.Verdict{Next: hour + 1},
-		},
-		{
-			name:   "one nanosecond later it has",
-			limits: verdict.Limits{WallClock: hour},
-			now:    hour + 1,
-			want: verdict.Verdict{
-				Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour,
-				Directive: verdict.DirectCancel, Rung: 1, Last: true, Next: verdict.Never,
-			},
-		},
-		{
-			name:   "a run past its limit gets no warning",
-			limits: verdict.Limits{WallClock: hour, WarnAt: eighty},
-			now:    2 * hour,
-			want: verdict.Verdict{
-				Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour,
-				Directive: verdict.DirectCancel, Rung: 1, Last: true, Next: verdict.Never,
-			},
-		},
-		{
-			name:   "an extension moves the limit and the warnings",
-			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
-			seen:   verdict.Snapshot{Extended: 10 * hour},
-			now:    11 * hour,
-			want:   verdict.Verdict{Next: 16 * hour},
-		},
-		{
-			name:   "a limit that is off is never exceeded and gives no warning",
-			limits: verdict.Limits{WallClock: verdict.Never, WarnAt: eighty},
-			seen:   verdict.Snapshot{Extended: hour},
-			now:    verdict.Never - 1,
-			want:   verdict.Verdict{Next: verdict.Never},
-		},
-		{
-			name:   "an extension too long for a Duration switches the limit off",
-			limits: verdict.Limits{WallClock: verdict.Never - 1},
-			seen:   verdict.Snapshot{Extended: 2},
-			now:    verdict.Never - 1,
-			want:   verdict.Verdict{Next: verdict.Never},
-		},
+		"an extension moves the limit and the warnings":        {warned, extended(10 * hour), 11 * hour, next(16 * hour)},
+		"a limit that is off is not exceeded, nor warned of":   {off, extended(hour), verdict.Never - 1, next(verdict.Never)},
+		"an extension too long for a Duration switches it off": {longest, extended(2), verdict.Never - 1, next(verdict.Never)},
 	} {
-		require.Equal(t, c.want, verdict.Judge(others(c.limits), c.seen, c.now), c.name)
+		require.Equal(t, c.want, verdict.Judge(others(c.limits), c.seen, c.now), name)
 	}
 }
 
