@@ -39,8 +39,7 @@ func TestParallelTools(t *testing.T) {
 				return nil, errors.New("late")
 			}))
 		began := time.Now()
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		within(t, time.Minute+5*time.Second, time.Since(began))
 		told := unescaped(m.asked(1))
 		assert.Equal(t, 2, strings.Count(told, `{"result":"quick"}`), told)
@@ -67,14 +66,10 @@ func TestAgentTool(t *testing.T) {
 				})),
 		})
 		outer := scripted(asks("helper", "request", "find"), answers(0, used(whole(genai.NewPartFromText("done")), 1000, 1)))
-		plugin, err := g.Plugin()
-		require.NoError(t, err)
 		s := newStage(t, newAgent(t, llmagent.Config{
 			Model: g.Model(outer), Tools: g.Tools(agenttool.New(helper, nil)),
-		}), plugin)
-		last, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
+		}), pluginOf(t, g))
+		assert.Equal(t, "done", s.run(wd.Context()))
 		assert.Contains(t, outer.asked(1), `{"result":"found"}`)
 		assert.EqualValues(t, 2, usage(wd, watchdog.ToolCallsExceeded).Used, "helper and slow")
 		assert.Greater(t, usage(wd, watchdog.TokensExceeded).Used, int64(1111), "two calls say what they used, two do not")
@@ -93,13 +88,8 @@ func TestTransfer(t *testing.T) {
 		Model: g.Model(scripted(answers(0,
 			used(whole(genai.NewPartFromFunctionCall("transfer_to_agent", map[string]any{"agent_name": "helper"})), 1000, 1)))),
 	})
-	plugin, err := g.Plugin()
-	require.NoError(t, err)
-	last, err := newStage(t, root, plugin).ask(wd.Context(), "go")
-	require.NoError(t, err)
-	assert.Equal(t, "helped", last)
-	assert.EqualValues(t, 1111, usage(wd, watchdog.TokensExceeded).Used)
-	assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+	assert.Equal(t, "helped", newStage(t, root, pluginOf(t, g)).run(wd.Context()))
+	assert.EqualValues(t, 1111, settled(t, wd))
 }
 
 // usage returns how far a limit is used.
@@ -110,6 +100,14 @@ func usage(wd *watchdog.Watchdog, code watchdog.StopReason) (of watchdog.Usage) 
 		}
 	}
 	return of
+}
+
+// settled returns the tokens that a run has used, of calls that are all over.
+func settled(t *testing.T, wd *watchdog.Watchdog) int64 {
+	t.Helper()
+	of := usage(wd, watchdog.TokensExceeded)
+	assert.Zero(t, of.Admitted)
+	return of.Used
 }
 
 // begun are the runs of the invocations of a test.
@@ -238,8 +236,7 @@ func TestInvocationsLayer(t *testing.T) {
 			return wd.Layer("turn", watchdog.Budget{Idle: time.Minute})
 		}, m, toolOf("look", ok))
 		for _, tokens := range []int64{127, 138} {
-			_, err := s.ask(wd.Context(), "go")
-			require.NoError(t, err)
+			s.run(wd.Context())
 			assert.Equal(t, tokens, usage(wd, watchdog.TokensExceeded).Used)
 			time.Sleep(10 * time.Hour)
 		}
@@ -260,8 +257,7 @@ func TestInvocationsInside(t *testing.T) {
 	call := genai.NewPartFromFunctionCall("helper", map[string]any{"request": "help"})
 	m := scripted(answers(0, used(whole(call), 1, 2)), answers(0, used(whole(genai.NewPartFromText("b")), 3, 4)))
 	s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(agenttool.New(helper, nil))}), p)
-	_, err = s.ask(t.Context(), "go")
-	require.NoError(t, err)
+	s.run(t.Context())
 	assert.EqualValues(t, 130, usage(all.runs[0], watchdog.TokensExceeded).Used)
 }
 
@@ -270,10 +266,7 @@ func TestInvocationsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all begun
 		s := newInvocations(t, all.each(watchdog.Budget{}), scripted(answers(time.Second, partial("a"), partial("b"), whole())))
-		for range s.runner.Run(t.Context(), user, sessionID, genai.NewContentFromText("go", genai.RoleUser),
-			agent.RunConfig{StreamingMode: agent.StreamingModeSSE}) {
-			break
-		}
+		s.leave(t.Context())
 		assert.ErrorIs(t, context.Cause(all.runs[0].Context()), watchdog.ErrClosed)
 	})
 }
@@ -294,11 +287,9 @@ func TestInvocationsConfirmed(t *testing.T) {
 		s := newStage(t, newAgent(t, llmagent.Config{
 			Model: g.Model(m), Toolsets: g.Toolsets(tool.WithConfirmation(deploy, true, nil)),
 		}), p)
-		_, err = s.ask(t.Context(), "go")
-		require.NoError(t, err)
+		s.run(t.Context())
 		time.Sleep(10 * time.Hour)
-		_, err = s.answer(t.Context(), toolconfirmation.FunctionCallName, map[string]any{"confirmed": true})
-		require.NoError(t, err)
+		s.answer(t.Context(), toolconfirmation.FunctionCallName, map[string]any{"confirmed": true})
 		assert.Contains(t, m.asked(m.count()-1), "deployed")
 		assert.Len(t, all.runs, 2)
 	})
@@ -310,11 +301,9 @@ func TestInvocationsNone(t *testing.T) {
 	var fails error
 	s := newInvocations(t, func(agent.InvocationContext) (*watchdog.Watchdog, error) { return nil, fails },
 		scripted(calls("look")), toolOf("look", ok))
-	last, err := s.ask(t.Context(), "go")
-	require.NoError(t, err)
-	assert.Equal(t, "done", last)
+	assert.Equal(t, "done", s.run(t.Context()))
 	fails = boom
-	_, err = s.ask(t.Context(), "go")
+	_, err := s.ask(t.Context(), "go")
 	require.ErrorIs(t, err, boom)
 }
 

@@ -245,8 +245,24 @@ func (s *stage) ask(ctx context.Context, text string) (last string, err error) {
 	return s.send(ctx, genai.NewContentFromText(text, genai.RoleUser))
 }
 
+// run says "go" to the agent, which answers, and returns its answer.
+func (s *stage) run(ctx context.Context) (last string) {
+	s.t.Helper()
+	last, err := s.ask(ctx, "go")
+	require.NoError(s.t, err)
+	return last
+}
+
+// leave says "go" to the agent, and reads no more than the first event.
+func (s *stage) leave(ctx context.Context) {
+	cfg := agent.RunConfig{StreamingMode: agent.StreamingModeSSE}
+	for range s.runner.Run(ctx, user, sessionID, genai.NewContentFromText("go", genai.RoleUser), cfg) {
+		break
+	}
+}
+
 // answer answers the last call of a function that the session has, as a person does.
-func (s *stage) answer(ctx context.Context, function string, with map[string]any) (last string, err error) {
+func (s *stage) answer(ctx context.Context, function string, with map[string]any) {
 	s.t.Helper()
 	part := genai.NewPartFromFunctionResponse(function, with)
 	for e := range s.session().Events().All() {
@@ -256,7 +272,8 @@ func (s *stage) answer(ctx context.Context, function string, with map[string]any
 			}
 		}
 	}
-	return s.send(ctx, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
+	_, err := s.send(ctx, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
+	require.NoError(s.t, err)
 }
 
 func (s *stage) send(ctx context.Context, message *genai.Content) (last string, err error) {
@@ -306,6 +323,14 @@ func (s *stage) session() session.Session {
 // ok answers at once.
 func ok(agent.Context, map[string]any) (map[string]any, error) {
 	return map[string]any{"result": "ok"}, nil
+}
+
+// sleeps is a tool that takes a time.
+func sleeps(name string, d time.Duration) *bareTool {
+	return toolOf(name, func(agent.Context, map[string]any) (map[string]any, error) {
+		time.Sleep(d)
+		return map[string]any{}, nil
+	})
 }
 
 // until ends with its context, and says why.

@@ -67,14 +67,13 @@ func TestParallelAgentsReadTheSame(t *testing.T) {
 			well[i] = reading(1, "read", files...)
 		}
 		s, models := newTeam(t, watchdogadk.New(limits), well[:]...)
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		for _, m := range models {
 			require.NotContains(t, m.asked(8), "You repeat")
 		}
 
 		s, models = newTeam(t, watchdogadk.New(limits), reading(1, "read", 1, 2), reading(1, "read", 1, 1, 1, 1, 1, 1, 1, 1))
-		_, err = s.ask(wd.Context(), "go again")
+		_, err := s.ask(wd.Context(), "go again")
 		require.ErrorIs(t, err, watchdog.LoopDetected)
 		require.Contains(t, models[1].asked(3), `You repeat yourself`)
 		require.Contains(t, unescaped(models[1].asked(3)), `"read" was called with the same input`)
@@ -102,8 +101,7 @@ func TestDelegated(t *testing.T) {
 		}
 		outer := scripted(turns...)
 		s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(outer), SubAgents: []agent.Agent{helper}}))
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		require.Equal(t, 11, outer.count())
 		require.NotContains(t, outer.asked(10), "You repeat")
 	})
@@ -160,9 +158,7 @@ func TestPerson(t *testing.T) {
 				wd, g := newRun(t, watchdog.Budget{}), watchdogadk.New(limits)
 				s := newStage(t, c.agent(t, g))
 				if plugin {
-					p, err := g.Plugin()
-					require.NoError(t, err)
-					s = newStage(t, c.agent(t, g), p)
+					s = newStage(t, c.agent(t, g), pluginOf(t, g))
 				}
 				for n := range rounds {
 					if _, err := s.ask(wd.Context(), c.says(n)); err != nil {
@@ -194,8 +190,7 @@ func TestAgentToolIsNoProgress(t *testing.T) {
 		helper := newAgent(t, llmagent.Config{Name: "helper", Model: g.Model(scripted())})
 		outer := scripted(asks("helper", "request", "a"), asks("helper", "request", "b"))
 		s := newGuarded(t, g, outer, agenttool.New(helper, nil))
-		_, err = s.ask(watched.Context(), "go")
-		require.NoError(t, err)
+		s.run(watched.Context())
 		require.NoError(t, watched.Close())
 		synctest.Wait()
 		require.Equal(t, 2, progress, "two calls of the tool")
@@ -212,8 +207,7 @@ func TestAgentToolLoop(t *testing.T) {
 			Name: "helper", Model: g.Model(inner), Tools: g.Tools(toolOf("read", read)),
 		})
 		outer := scripted(asks("helper", "request", "find"))
-		_, err := newGuarded(t, g, outer, agenttool.New(helper, nil)).ask(wd.Context(), "go")
-		require.NoError(t, err)
+		newGuarded(t, g, outer, agenttool.New(helper, nil)).run(wd.Context())
 		require.Equal(t, 5, inner.count())
 		require.Contains(t, inner.asked(3), "You repeat yourself")
 		require.Contains(t, unescaped(outer.asked(1)), "watchdog_loop_detected")
@@ -255,8 +249,7 @@ func TestActions(t *testing.T) {
 				value, err := ctx.State().Get("set-a")
 				return map[string]any{"read": value}, err
 			}))
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		assert.Equal(t, []string{"a <nil>", "a <nil>", "set-a=a"}, found)
 		assert.Contains(t, m.asked(2), `{"read":"a"}`)
 		assert.Equal(t, "a", s.state("set-a"))
@@ -301,8 +294,7 @@ func TestActionsLate(t *testing.T) {
 			s := newGuarded(t, watchdogadk.New(cfg), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
 				late <- work(ctx, args)
 			}), look)
-			_, err := s.ask(wd.Context(), "go")
-			require.NoError(t, err)
+			s.run(wd.Context())
 			assert.Contains(t, m.asked(1), "may still be running")
 			require.NoError(t, <-late)
 			synctest.Wait()
@@ -328,8 +320,7 @@ func TestActionsEnded(t *testing.T) {
 				<-ctx.Done()
 				assert.NoError(t, act(ctx, "after"))
 			}))
-			_, err := s.ask(wd.Context(), "go")
-			require.NoError(t, err)
+			s.run(wd.Context())
 			assert.Contains(t, m.asked(1), "was ended")
 			for _, when := range []string{"before", "after"} {
 				assert.Nil(t, s.state("set-"+when))
@@ -413,12 +404,10 @@ func TestConfirmation(t *testing.T) {
 	})
 	sets := g.Toolsets(tool.WithConfirmation(set{deploy}, true, nil))
 	s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Toolsets: sets}))
-	_, err := s.ask(wd.Context(), "go")
-	require.NoError(t, err)
+	s.run(wd.Context())
 	assert.Zero(t, called)
 	assert.Zero(t, wd.Usage()[0].Used, "no error")
-	_, err = s.answer(wd.Context(), toolconfirmation.FunctionCallName, map[string]any{"confirmed": true})
-	require.NoError(t, err)
+	s.answer(wd.Context(), toolconfirmation.FunctionCallName, map[string]any{"confirmed": true})
 	assert.Equal(t, 1, called)
 	assert.Contains(t, m.asked(m.count()-1), "deployed")
 }

@@ -61,9 +61,7 @@ func TestTool(t *testing.T) {
 			wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"))
 			s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", c.run))
 			began := time.Now()
-			last, err := s.ask(wd.Context(), "go")
-			require.NoError(t, err)
-			assert.Equal(t, "done", last, "the agent goes on")
+			assert.Equal(t, "done", s.run(wd.Context()), "the agent goes on")
 			within(t, c.took, time.Since(began))
 			assert.Contains(t, unescaped(m.asked(1)), c.told)
 			assert.Nil(t, wd.Stop())
@@ -84,9 +82,7 @@ func TestToolOnce(t *testing.T) {
 			called++
 			return nil, nil
 		}))
-	last, err := s.ask(wd.Context(), "go")
-	require.NoError(t, err)
-	assert.Equal(t, "done", last)
+	assert.Equal(t, "done", s.run(wd.Context()))
 	assert.Equal(t, 1, called)
 }
 
@@ -107,8 +103,7 @@ func TestFunctionTool(t *testing.T) {
 		require.NoError(t, err)
 		wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"), asks("search", "query", "x"))
 		s := newGuarded(t, watchdogadk.New(limits), m, search)
-		_, err = s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		assert.Contains(t, m.asked(1), `panic in tool`, "in the SDK's own words")
 		assert.Contains(t, m.asked(2), `gave no sign of life`)
 		declared := m.requests[0].Config.Tools[0].FunctionDeclarations
@@ -194,15 +189,14 @@ func TestToolset(t *testing.T) {
 		sets := g.Toolsets(set{toolOf("hang", until)}, tellingSet{set{toolOf("look", ok)}})
 		s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Toolsets: sets}))
 		began := time.Now()
-		_, err := s.ask(newRun(t, watchdog.Budget{}).Context(), "go")
-		require.NoError(t, err)
+		s.run(newRun(t, watchdog.Budget{}).Context())
 		within(t, time.Minute, time.Since(began))
 		assert.Contains(t, unescaped(m.asked(1)), `The call of the tool "hang" was ended`)
 		assert.Contains(t, m.asked(1), "the set's words")
 		assert.Same(t, sets[0], g.Toolset(sets[0]), "it is wrapped once")
 
 		s = newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Toolsets: g.Toolsets(brokenSet{})}))
-		_, err = s.ask(newRun(t, watchdog.Budget{}).Context(), "go")
+		_, err := s.ask(newRun(t, watchdog.Budget{}).Context(), "go")
 		require.ErrorIs(t, err, assert.AnError)
 	})
 }
@@ -238,11 +232,9 @@ func TestToolLong(t *testing.T) {
 	s := newGuarded(t, watchdogadk.New(limits), m, &bareTool{name: "ticket", long: true,
 		run: func(agent.Context, map[string]any) (map[string]any, error) { return nil, nil }})
 	wd := newRun(t, watchdog.Budget{})
-	_, err := s.ask(wd.Context(), "go")
-	require.NoError(t, err)
+	s.run(wd.Context())
 	assert.Equal(t, 1, m.count())
-	_, err = s.answer(wd.Context(), "ticket", map[string]any{"result": "finished"})
-	require.NoError(t, err)
+	s.answer(wd.Context(), "ticket", map[string]any{"result": "finished"})
 	assert.Contains(t, m.asked(1), "finished")
 }
 
@@ -311,9 +303,7 @@ func TestStreamTool(t *testing.T) {
 			wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("tail"))
 			s := newGuarded(t, watchdogadk.New(limits), m, streamOf("tail", c.run))
 			began := time.Now()
-			last, err := s.ask(wd.Context(), "go")
-			require.NoError(t, err)
-			assert.Equal(t, "done", last)
+			assert.Equal(t, "done", s.run(wd.Context()))
 			within(t, c.took, time.Since(began))
 			assert.Contains(t, unescaped(m.asked(1)), c.told)
 			time.Sleep(3 * time.Hour)
@@ -331,12 +321,10 @@ func TestStreamFunctionTool(t *testing.T) {
 	require.NoError(t, err)
 	wd, m := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Errors: 1}}), scripted(calls("tail"))
 	s := newGuarded(t, watchdogadk.New(limits), m, tail)
-	_, err = s.ask(wd.Context(), "go")
-	require.NoError(t, err)
+	s.run(wd.Context())
 	assert.Equal(t, 1, m.count())
 	assert.Zero(t, wd.Usage()[0].Used, "no error")
-	_, err = s.answer(wd.Context(), "adk_request_confirmation", map[string]any{"confirmed": true})
-	require.NoError(t, err)
+	s.answer(wd.Context(), "adk_request_confirmation", map[string]any{"confirmed": true})
 	assert.Contains(t, m.asked(m.count()-1), "onetwo")
 }
 
@@ -364,8 +352,7 @@ func TestStreamToolUnread(t *testing.T) {
 			}
 			return nil, nil
 		}))
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
+		s.run(wd.Context())
 		assert.Equal(t, []string{"one", "two"}, pieces)
 		assert.Equal(t, 2, sent, "the tool was told")
 	})
