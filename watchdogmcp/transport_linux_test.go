@@ -302,6 +302,14 @@ var quick = stall.Config{
 	},
 }
 
+// transportOf is the transport to a server that is to be started.
+func transportOf(t *testing.T, cmd *exec.Cmd) *watchdogmcp.Transport {
+	t.Helper()
+	transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+	require.NoError(t, err)
+	return transport
+}
+
 // A started is a client of a server that is a child process.
 type started struct {
 	*mcp.ClientSession
@@ -313,10 +321,9 @@ type started struct {
 func start(t *testing.T, guard watchdogmcp.Config, grace time.Duration, args ...string) started {
 	t.Helper()
 	s := started{cmd: command(t, append([]string{"mcp-server"}, args...)...)}
-	var err error
-	s.transport, err = watchdogmcp.Command(t.Context(), s.cmd, quick)
-	require.NoError(t, err)
+	s.transport = transportOf(t, s.cmd)
 	s.transport.ExitGrace = grace
+	var err error
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	watchdogmcp.New(guard).Attach(client)
 	s.ClientSession, err = client.Connect(t.Context(), s.transport, nil)
@@ -350,44 +357,36 @@ func TestConnect(t *testing.T) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
 	t.Run("one that never answers", func(t *testing.T) {
 		cmd := command(t, "mcp-mute")
-		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-		require.NoError(t, err)
+		transport := transportOf(t, cmd)
 		transport.ExitGrace = watchdog.None
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		_, err = client.Connect(ctx, transport, nil)
+		_, err := client.Connect(ctx, transport, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Empty(t, processesOf(cmd))
 	})
 	t.Run("one that there is not", func(t *testing.T) {
-		transport, err := watchdogmcp.Command(t.Context(), &exec.Cmd{Path: "/no/such/server"}, quick)
-		require.NoError(t, err)
-		_, err = client.Connect(t.Context(), transport, nil)
+		transport := transportOf(t, &exec.Cmd{Path: "/no/such/server"})
+		_, err := client.Connect(t.Context(), transport, nil)
 		require.ErrorContains(t, err, `server "files": `)
 		require.ErrorContains(t, err, "no such file")
 	})
 	t.Run("one that exits at once", func(t *testing.T) {
-		cmd := exec.Command("false")
-		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-		require.NoError(t, err)
-		_, err = client.Connect(t.Context(), transport, nil)
+		transport := transportOf(t, exec.Command("false"))
+		_, err := client.Connect(t.Context(), transport, nil)
 		require.ErrorContains(t, err, `server "files"`)
 		require.ErrorContains(t, err, "exit status 1")
 	})
 	t.Run("with a context that has ended", func(t *testing.T) {
-		cmd := command(t, "mcp-server")
-		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-		require.NoError(t, err)
+		transport := transportOf(t, command(t, "mcp-server"))
 		left := errors.New("the person has left")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(left)
-		_, err = transport.Connect(ctx)
+		_, err := transport.Connect(ctx)
 		require.ErrorIs(t, err, left)
 	})
 	t.Run("closed before", func(t *testing.T) {
-		cmd := command(t, "mcp-server")
-		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-		require.NoError(t, err)
+		transport := transportOf(t, command(t, "mcp-server"))
 		result, err := transport.Close()
 		require.NoError(t, err)
 		require.Nil(t, result)
@@ -420,10 +419,9 @@ func TestCommandInvalid(t *testing.T) {
 			require.ErrorContains(t, err, c.err)
 		})
 	}
-	transport, err := watchdogmcp.Command(t.Context(), exec.Command("true"), quick)
-	require.NoError(t, err)
+	transport := transportOf(t, exec.Command("true"))
 	transport.ExitGrace = -5
-	_, err = transport.Connect(t.Context())
+	_, err := transport.Connect(t.Context())
 	require.ErrorIs(t, err, watchdog.ErrInvalid)
 	_, err = (&watchdogmcp.Transport{}).Connect(t.Context())
 	require.ErrorIs(t, err, watchdog.ErrInvalid)

@@ -162,6 +162,12 @@ func TestLined(t *testing.T) {
 	require.False(t, ok)
 }
 
+// bubble runs a subtest with fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // TestSubscribers protects readers from each other: one that blocks or ends its goroutine holds up only itself.
 func TestSubscribers(t *testing.T) {
 	give := func(f *feed.Feed[int, int], items ...int) {
@@ -172,58 +178,50 @@ func TestSubscribers(t *testing.T) {
 		f.Deliver(false)
 		synctest.Wait()
 	}
-	t.Run("one that blocks gets what it missed, but for the oldest", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := &feed.Feed[int, int]{}
-			var slow, quick []got
-			hang := make(chan struct{})
-			f.Subscribe(func(item, dropped int) { <-hang; slow = append(slow, got{item, dropped}) })
-			f.Subscribe(func(item, dropped int) { quick = append(quick, got{item, dropped}) })
-			for item := 1; item <= most+3; item++ {
-				give(f, item)
-			}
-			require.Len(t, quick, most+3)
-			close(hang)
-			synctest.Wait()
-			require.Len(t, slow, most+1)
-			require.Equal(t, []got{{1, 0}, {4, 2}, {5, 0}}, slow[:3])
-		})
+	bubble(t, "one that blocks gets what it missed, but for the oldest", func(t *testing.T) {
+		f := &feed.Feed[int, int]{}
+		var slow, quick []got
+		hang := make(chan struct{})
+		f.Subscribe(func(item, dropped int) { <-hang; slow = append(slow, got{item, dropped}) })
+		f.Subscribe(func(item, dropped int) { quick = append(quick, got{item, dropped}) })
+		for item := 1; item <= most+3; item++ {
+			give(f, item)
+		}
+		require.Len(t, quick, most+3)
+		close(hang)
+		synctest.Wait()
+		require.Len(t, slow, most+1)
+		require.Equal(t, []got{{1, 0}, {4, 2}, {5, 0}}, slow[:3])
 	})
-	t.Run("one that ends its goroutine gets the others all the same", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := &feed.Feed[int, int]{}
-			var items []int
-			f.Subscribe(func(item, _ int) { items = append(items, item); runtime.Goexit() })
-			give(f, 1, 2, 3)
-			require.Equal(t, []int{1, 2, 3}, items)
-		})
+	bubble(t, "one that ends its goroutine gets the others all the same", func(t *testing.T) {
+		f := &feed.Feed[int, int]{}
+		var items []int
+		f.Subscribe(func(item, _ int) { items = append(items, item); runtime.Goexit() })
+		give(f, 1, 2, 3)
+		require.Equal(t, []int{1, 2, 3}, items)
 	})
-	t.Run("one that ends the goroutine of who delivers here does not keep the others from theirs", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := &feed.Feed[int, int]{}
-			var told [2][]int
-			for i := range told {
-				f.Subscribe(func(item, _ int) { told[i] = append(told[i], item); runtime.Goexit() })
-			}
-			f.Line(1, 1)
-			f.Line(2, 2)
-			f.Tried(1)
-			f.Tried(2)
-			go f.Deliver(true)
-			synctest.Wait()
-			require.Equal(t, [2][]int{{1, 2}, {1, 2}}, told)
-		})
+	bubble(t, "one that ends the goroutine of who delivers here does not keep the others from theirs", func(t *testing.T) {
+		f := &feed.Feed[int, int]{}
+		var told [2][]int
+		for i := range told {
+			f.Subscribe(func(item, _ int) { told[i] = append(told[i], item); runtime.Goexit() })
+		}
+		f.Line(1, 1)
+		f.Line(2, 2)
+		f.Tried(1)
+		f.Tried(2)
+		go f.Deliver(true)
+		synctest.Wait()
+		require.Equal(t, [2][]int{{1, 2}, {1, 2}}, told)
 	})
-	t.Run("one that unsubscribes in a call gets nothing more", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := &feed.Feed[int, int]{}
-			var items []int
-			var unsubscribe func()
-			unsubscribe = f.Subscribe(func(item, _ int) { items = append(items, item); unsubscribe() })
-			give(f, 1, 2)
-			give(f, 3)
-			require.Equal(t, []int{1}, items)
-		})
+	bubble(t, "one that unsubscribes in a call gets nothing more", func(t *testing.T) {
+		f := &feed.Feed[int, int]{}
+		var items []int
+		var unsubscribe func()
+		unsubscribe = f.Subscribe(func(item, _ int) { items = append(items, item); unsubscribe() })
+		give(f, 1, 2)
+		give(f, 3)
+		require.Equal(t, []int{1}, items)
 	})
 	t.Run("one that delivers again in a call does not wait for itself", func(t *testing.T) {
 		f := &feed.Feed[int, int]{}
@@ -242,29 +240,27 @@ func TestSubscribers(t *testing.T) {
 }
 
 func TestQueue(t *testing.T) {
-	t.Run("several who deliver give everything in order, one at a time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var items []int
-			calling := false
-			q := feed.NewQueue(0, func(item, _ int) {
-				require.False(t, calling)
-				calling = true
-				runtime.Gosched()
-				items = append(items, item)
-				calling = false
-			})
-			for item := range 1000 {
-				q.Add(item)
-				if item%10 == 0 {
-					go q.Deliver()
-				}
-			}
-			synctest.Wait()
-			q.Deliver()
-			require.Len(t, items, 1000)
-			require.True(t, slices.IsSorted(items))
-			require.False(t, q.Waiting())
+	bubble(t, "several who deliver give everything in order, one at a time", func(t *testing.T) {
+		var items []int
+		calling := false
+		q := feed.NewQueue(0, func(item, _ int) {
+			require.False(t, calling)
+			calling = true
+			runtime.Gosched()
+			items = append(items, item)
+			calling = false
 		})
+		for item := range 1000 {
+			q.Add(item)
+			if item%10 == 0 {
+				go q.Deliver()
+			}
+		}
+		synctest.Wait()
+		q.Deliver()
+		require.Len(t, items, 1000)
+		require.True(t, slices.IsSorted(items))
+		require.False(t, q.Waiting())
 	})
 	t.Run("nobody has to come while somebody delivers", func(t *testing.T) {
 		var q *feed.Queue[int]

@@ -69,10 +69,10 @@ func (s *store) Amounts(counts *verdict.Counts) string {
 }
 
 // inBubble tests a limit, carried by other goroutines and by the caller's.
-func inBubble(t *testing.T, test func(t *testing.T, s *store, l *share.Limit, c *share.Carrier)) {
+func inBubble(t *testing.T, name string, test func(t *testing.T, s *store, l *share.Limit, c *share.Carrier)) {
 	t.Helper()
-	for name, inline := range map[string]bool{"aside": false, "inline": true} {
-		t.Run(name, func(t *testing.T) {
+	for how, inline := range map[string]bool{"aside": false, "inline": true} {
+		t.Run(name+", "+how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &store{name: "team", slices: map[string]int64{}}
 				began := time.Now()
@@ -90,7 +90,7 @@ func slice(n int64) *ledger.Slice {
 }
 
 func TestTake(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+	inBubble(t, "one whose answer was lost is asked for again, and no other", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
 		fits, err := l.Take(t.Context(), c, slice(5))
 		require.True(t, fits)
 		require.NoError(t, err)
@@ -105,10 +105,7 @@ func TestTake(t *testing.T) {
 		require.NoError(t, l.Close(t.Context(), c))
 		require.Zero(t, s.charged)
 	})
-}
-
-func TestTakeWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+	inBubble(t, "one waits for another, no longer than it may", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
 		answer := make(chan struct{})
 		s.before = func(context.Context) error { <-answer; return nil }
 		go func() { _, _ = l.Take(context.Background(), c, slice(5)) }()
@@ -126,10 +123,7 @@ func TestTakeWaits(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, s.charged, "what is granted after the end is given back")
 	})
-}
-
-func TestTakeExits(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+	inBubble(t, "a store that ends the goroutine of one leaves the turn to the next", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
 		s.before = func(context.Context) error { runtime.Goexit(); return nil }
 		go func() { _, _ = l.Take(context.Background(), c, slice(5)) }()
 		synctest.Wait()
@@ -156,63 +150,55 @@ func TestSettle(t *testing.T) {
 		session.Admit(&call, &out)
 		require.Equal(t, ledger.Charged, out.Did)
 	}
-	t.Run("takes what is owed", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
-			owing(t, l, c)
-			s.before = func(context.Context) error { return errAway }
-			require.EqualError(t, l.Settle(t.Context(), c), "not charged with 9 that were used: take a slice of team: away")
-			require.ErrorIs(t, l.Unpaid(nil), errAway)
-			s.before = nil
-			require.NoError(t, l.Settle(t.Context(), c))
-			require.NoError(t, l.Unpaid(nil))
-			require.EqualValues(t, 9, s.charged)
-		})
+	inBubble(t, "takes what is owed", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		owing(t, l, c)
+		s.before = func(context.Context) error { return errAway }
+		require.EqualError(t, l.Settle(t.Context(), c), "not charged with 9 that were used: take a slice of team: away")
+		require.ErrorIs(t, l.Unpaid(nil), errAway)
+		s.before = nil
+		require.NoError(t, l.Settle(t.Context(), c))
+		require.NoError(t, l.Unpaid(nil))
+		require.EqualValues(t, 9, s.charged)
 	})
-	t.Run("once, however many cover it", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
-			owing(t, l, c)
-			failed, takes := 0, s.takes
-			s.before = func(context.Context) error { time.Sleep(time.Millisecond); return errAway }
-			for range 3 {
-				go func() { _ = l.Cover(context.Background(), c, func() { failed++ }) }()
-			}
-			synctest.Wait()
-			require.NoError(t, l.Cover(t.Context(), c, nil), "somebody does")
-			time.Sleep(time.Second)
-			synctest.Wait()
-			require.Equal(t, takes+1, s.takes)
-			require.Equal(t, 1, failed)
-			s.before = nil
-			require.NoError(t, l.Close(t.Context(), c))
-			require.EqualValues(t, 9, s.charged)
-		})
+	inBubble(t, "once, however many cover it", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		owing(t, l, c)
+		failed, takes := 0, s.takes
+		s.before = func(context.Context) error { time.Sleep(time.Millisecond); return errAway }
+		for range 3 {
+			go func() { _ = l.Cover(context.Background(), c, func() { failed++ }) }()
+		}
+		synctest.Wait()
+		require.NoError(t, l.Cover(t.Context(), c, nil), "somebody does")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, takes+1, s.takes)
+		require.Equal(t, 1, failed)
+		s.before = nil
+		require.NoError(t, l.Close(t.Context(), c))
+		require.EqualValues(t, 9, s.charged)
 	})
 }
 
 func TestGiveBack(t *testing.T) {
-	t.Run("of a window that is over, by who takes the next slice", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
-			_, _ = l.Take(t.Context(), c, slice(5))
-			time.Sleep(time.Hour)
-			_, _ = l.Take(t.Context(), c, slice(7))
-			synctest.Wait()
-			require.EqualValues(t, 7, s.charged)
-		})
+	inBubble(t, "of a window that is over, by who takes the next slice", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		_, _ = l.Take(t.Context(), c, slice(5))
+		time.Sleep(time.Hour)
+		_, _ = l.Take(t.Context(), c, slice(7))
+		synctest.Wait()
+		require.EqualValues(t, 7, s.charged)
 	})
-	t.Run("what there was no time for, by a slice that is answered late", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
-			_, _ = l.Take(t.Context(), c, slice(5))
-			answer := make(chan struct{})
-			s.before = func(context.Context) error { <-answer; return nil }
-			go func() { _, _ = l.Take(context.Background(), c, slice(6)) }()
-			synctest.Wait()
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			require.EqualError(t, l.Close(ended, c), "give back slices of team: context canceled")
-			close(answer)
-			synctest.Wait()
-			require.Zero(t, s.charged)
-		})
+	inBubble(t, "what there was no time for, by a slice that is answered late", func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		_, _ = l.Take(t.Context(), c, slice(5))
+		answer := make(chan struct{})
+		s.before = func(context.Context) error { <-answer; return nil }
+		go func() { _, _ = l.Take(context.Background(), c, slice(6)) }()
+		synctest.Wait()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.EqualError(t, l.Close(ended, c), "give back slices of team: context canceled")
+		close(answer)
+		synctest.Wait()
+		require.Zero(t, s.charged)
 	})
 }
 
@@ -302,9 +288,9 @@ func (s *session) close(t *testing.T) {
 	s.set.Close(func(l *share.Limit, err error) { require.NoError(t, err, l.String()) })
 }
 
-// TestSetUnpaid protects that whoever closes hears of what the stores did not take, and can try again.
-func TestSetUnpaid(t *testing.T) {
-	inBubble(t, func(t *testing.T, own *store, _ *share.Limit, c *share.Carrier) {
+// TestSet protects that whoever closes hears of what the stores did not take.
+func TestSet(t *testing.T) {
+	inBubble(t, "what is not charged is tried again", func(t *testing.T, own *store, _ *share.Limit, c *share.Carrier) {
 		team := &store{name: "others", slices: map[string]int64{}}
 		s := newSession(t, c, own, team)
 		require.NoError(t, s.set.Unpaid())
@@ -321,11 +307,7 @@ func TestSetUnpaid(t *testing.T) {
 		require.EqualValues(t, 9, own.charged)
 		require.EqualValues(t, 9, team.charged)
 	})
-}
-
-// TestSetStaysCharged protects that what cannot be given back is told of.
-func TestSetStaysCharged(t *testing.T) {
-	inBubble(t, func(t *testing.T, own *store, _ *share.Limit, c *share.Carrier) {
+	inBubble(t, "what cannot be given back is told of", func(t *testing.T, own *store, _ *share.Limit, c *share.Carrier) {
 		team := &store{name: "others", slices: map[string]int64{}}
 		s := newSession(t, c, own, team)
 		s.admit(t, 5)
