@@ -290,8 +290,7 @@ func TestCallbacksOfOneLook(t *testing.T) {
 			var told reader
 			wd.Subscribe(func(d watchdog.Directive) { told.tell(d); call(wd) })
 			after(80 * time.Second)
-			stop, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
+			stop := cancelRun(t, wd, noOutput)
 			require.Equal(t, noOutput.Reason, stop.Code)
 			require.Equal(t, []string{"wait 1", "cancel 1"}, told.all())
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
@@ -328,8 +327,7 @@ func TestCancelIsLast(t *testing.T) {
 							time.Sleep(minute + 1) // and no Wait: Cancel comes while the others are found and recorded
 						}
 						began := time.Now()
-						stop, err := wd.Cancel(noOutput)
-						require.NoError(t, err)
+						stop := cancelRun(t, wd, noOutput)
 						require.NotNil(t, stop)
 						require.LessOrEqual(t, time.Since(began), cfg.RecordTimeout)
 						synctest.Wait()

@@ -173,8 +173,7 @@ func TestDisabledEnds(t *testing.T) {
 				} else {
 					require.ErrorAs(t, cause, new(*watchdog.Interruption))
 				}
-				_, fired := ended.Fired()
-				require.False(t, fired)
+				require.False(t, hasFired(ended))
 			}
 			require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
 			require.NoError(t, layer.Close())
@@ -183,13 +182,11 @@ func TestDisabledEnds(t *testing.T) {
 	}
 	t.Run("Cancel, with a stop, which a subscriber gets", func(t *testing.T) {
 		wd := switchedOff(t).attach()
-		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
-		require.NoError(t, err)
+		stop := cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
 		require.Nil(t, stop, "what is only observed leaves the run as it is")
 		got := make(chan watchdog.Directive, 1)
 		wd.Subscribe(func(d watchdog.Directive) { got <- d })
-		stop, err = wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
-		require.NoError(t, err)
+		stop = cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.IterationTimeout})
 		require.Equal(t, watchdog.DirectiveCancel, (<-got).Kind)
 		require.Same(t, stop, requireStop(t, wd, watchdog.IterationTimeout))
 		require.NoError(t, wd.Close())
@@ -255,13 +252,11 @@ func TestNoRun(t *testing.T) {
 		}
 	})
 	t.Run("it goes on without a limit", func(t *testing.T) {
-		_, fired := none.Fired()
-		require.False(t, fired)
+		require.False(t, hasFired(none))
 		require.Nil(t, none.Stop())
 		require.Equal(t, time.Duration(watchdog.NoLimit), none.Remaining())
 		require.NoError(t, none.Context().Err())
-		stop, err := none.Sync(context.Background())
-		require.NoError(t, err)
+		stop := synced(t, none)
 		require.Nil(t, stop)
 		require.NoError(t, none.Close())
 	})

@@ -78,9 +78,7 @@ var budgetLiteral = regexp.MustCompile(`(?s)watchdog\.Budget\{(.*?)\n?\s*\}`)
 func TestIdleTrap(t *testing.T) {
 	found := 0
 	for _, name := range []string{"README.md", "doc.go", "docs/errors.md", "docs/guide.md"} {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		for _, budget := range budgetLiteral.FindAllString(string(text), -1) {
+		for _, budget := range budgetLiteral.FindAllString(readText(t, name), -1) {
 			if strings.Contains(budget, "Idle:") {
 				found++
 				require.Contains(t, budget, "WallClock:", name)
@@ -173,18 +171,24 @@ func TestReadmeSize(t *testing.T) {
 	require.NotRegexp(t, "</|<!--|<(?:br|hr|img|p|source)\\b", readme, "it has HTML")
 }
 
+// dependencies are what `go list -deps` says.
+func dependencies(t *testing.T, args ...string) []string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command:", err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, args...)...).Output()
+	require.NoError(t, err)
+	return strings.Fields(string(out))
+}
+
 // TestLinks counts the packages that a host links with one of ours, the standard library included. If it fails, see
 // with `go list -deps` what is new. If a new version of Go brought it, raise the figure. If only some hosts need it, as
 // they do net/http, put what imports it behind an interface or into a package of its own, such as watchdoghttp.
 func TestLinks(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go command:", err)
-	}
 	for pkg, most := range map[string]int{".": 150, "./stall": 162, "./converge": 151} { // with Go 1.26: 141, 153, 142
 		t.Run(pkg, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
-			require.NoError(t, err)
-			linked := strings.Fields(string(out))
+			linked := dependencies(t, pkg)
 			require.NotContains(t, linked, "net/http")
 			require.NotContains(t, linked, "net")
 			require.LessOrEqual(t, len(linked), most, "the comment of this test says what to do; linked are %q", linked)
@@ -195,28 +199,19 @@ func TestLinks(t *testing.T) {
 // TestLinksOneModule protects what the README says of the cost: the library links one package of others, and go.mod
 // requires no more than that and two for tests, at the versions that the README names.
 func TestLinksOneModule(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go command:", err)
-	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./...").Output()
-	require.NoError(t, err)
 	var foreign []string
-	for pkg := range strings.FieldsSeq(string(out)) {
+	for _, pkg := range dependencies(t, "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./...") {
 		if pkg != "github.com/seed62658d38/watchdog" && !strings.HasPrefix(pkg, "github.com/seed62658d38/watchdog/") {
 			foreign = append(foreign, pkg)
 		}
 	}
 	require.Equal(t, []string{"github.com/benbjohnson/clock"}, foreign)
 
-	mod, err := os.ReadFile("go.mod")
-	require.NoError(t, err)
-	guide, err := os.ReadFile("docs/cost.md")
-	require.NoError(t, err)
-	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(mod), -1) // no indirect ones
+	guide := readText(t, "docs/cost.md")
+	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(readText(t, "go.mod"), -1) // no indirect ones
 	require.Len(t, required, 3)
 	for _, module := range required {
-		if !strings.Contains(string(guide), "`"+module[1]+"` "+module[2]) {
+		if !strings.Contains(guide, "`"+module[1]+"` "+module[2]) {
 			t.Errorf("docs/cost.md does not say that go.mod requires %s %s", module[1], module[2])
 		}
 	}

@@ -23,8 +23,7 @@ var noOutput = watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: 
 // cancelled cancels the run and reports that it has ended by that.
 func (b *fixture) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
 	b.t.Helper()
-	stop, err := wd.Cancel(c)
-	require.NoError(b.t, err)
+	stop := cancelRun(b.t, wd, c)
 	require.NotNil(b.t, stop)
 	require.Same(b.t, stop, requireStop(b.t, wd, c.Reason))
 	return stop
@@ -72,12 +71,10 @@ func TestCancel(t *testing.T) {
 				b.cfg.ObserveOnly, b.cfg.PollOnly = true, pollOnly
 				wd := b.attach()
 				for range 2 {
-					stop, err := wd.Cancel(noOutput)
-					require.NoError(t, err)
+					stop := cancelRun(t, wd, noOutput)
 					require.Nil(t, stop)
 					b.live(wd)
-					d, ok := wd.Poll()
-					require.True(t, ok)
+					d := poll(t, wd)
 					require.True(t, d.ObserveOnly)
 					require.Equal(t, watchdog.CommandNoOutput, d.Reason)
 				}
@@ -244,8 +241,7 @@ func TestComplete(t *testing.T) {
 		b.pass(time.Hour)
 		require.NoError(b.t, wd.Complete())
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrComplete)
-		_, fired := wd.Fired()
-		require.False(b.t, fired)
+		require.False(b.t, hasFired(wd))
 		require.NoError(b.t, wd.Complete(), "it is complete already")
 		require.NoError(b.t, wd.Close())
 		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
@@ -306,19 +302,16 @@ func TestSync(t *testing.T) {
 		runFixture(t, "another process's cancel ends the run with the stored stop, from a store "+name, func(b *fixture) {
 			b.cfg.Store = store(b)
 			wd, sweeper := b.attach(), b.attach()
-			stop, err := wd.Sync(b.t.Context())
-			require.NoError(b.t, err)
+			stop := synced(b.t, wd)
 			require.Nil(b.t, stop)
 			b.live(wd)
 			first := b.cancelled(sweeper,
 				watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
 			b.pass(minute)
-			stop, err = wd.Sync(b.t.Context())
-			require.NoError(b.t, err)
+			stop = synced(b.t, wd)
 			require.Equal(b.t, first, stop)
 			require.Same(b.t, stop, requireStop(b.t, wd, watchdog.SessionIdleTimeout))
-			again, err := wd.Sync(b.t.Context())
-			require.NoError(b.t, err)
+			again := synced(b.t, wd)
 			require.Same(b.t, stop, again)
 			require.NoError(b.t, wd.Close())
 			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
@@ -330,14 +323,12 @@ func TestSync(t *testing.T) {
 		wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
 		b.cancelled(sweeper, noOutput)
 		for range 2 {
-			_, err := wd.Sync(b.t.Context())
-			require.NoError(b.t, err)
+			synced(b.t, wd)
 		}
 		synctest.Wait()
 		require.Equal(b.t, watchdog.CommandNoOutput, <-told)
 		require.Empty(b.t, told)
-		d, ok := wd.Poll()
-		require.True(b.t, ok)
+		d := poll(b.t, wd)
 		require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
 	})
 	runFixture(t, "a run that is only observed ends by it too, as the next attach would", func(b *fixture) {
@@ -345,8 +336,7 @@ func TestSync(t *testing.T) {
 		b.cfg.ObserveOnly = true
 		wd := b.attach()
 		b.cancelled(sweeper, noOutput)
-		_, err := wd.Sync(b.t.Context())
-		require.NoError(b.t, err)
+		synced(b.t, wd)
 		requireStop(b.t, wd, watchdog.CommandNoOutput)
 		requireStop(b.t, b.attach(), watchdog.CommandNoOutput)
 	})
@@ -359,8 +349,7 @@ func TestSync(t *testing.T) {
 		_, err := wd.Sync(b.t.Context())
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
-		_, fired := wd.Fired()
-		require.False(b.t, fired)
+		require.False(b.t, hasFired(wd))
 	})
 }
 
@@ -433,8 +422,7 @@ func TestSyncOlderState(t *testing.T) {
 		b.cfg.Store = staleStore{b.store}
 		wd := b.attach()
 		require.NoError(t, wd.Extend(time.Hour))
-		_, err := wd.Sync(b.t.Context())
-		require.NoError(t, err)
+		synced(t, wd)
 		require.Equal(t, 5*time.Hour, wd.Remaining())
 	})
 }

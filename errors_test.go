@@ -53,23 +53,21 @@ func TestStopReasons(t *testing.T) {
 		}
 	})
 	t.Run("docs/events-codes.md lists the set and nothing else, those of hosts last", func(t *testing.T) {
-		text, err := os.ReadFile("docs/events-codes.md")
-		require.NoError(t, err)
 		var listed []watchdog.StopReason
-		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ").FindAllSubmatch(text, -1) {
+		rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ")
+		for _, row := range rows.FindAllStringSubmatch(readText(t, "docs/events-codes.md"), -1) {
 			listed = append(listed, watchdog.StopReason(row[1]))
 		}
 		all := watchdog.StopReasons()
 		require.Equal(t, slices.Concat(all[8:], all[:8]), listed)
 	})
 	t.Run("docs/events.md lists every kind of event", func(t *testing.T) {
-		text, err := os.ReadFile("docs/events.md")
-		require.NoError(t, err)
+		text := readText(t, "docs/events.md")
 		for _, kind := range []string{
 			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt, watchdog.EventWait,
 			watchdog.EventOverrun,
 		} {
-			require.Contains(t, string(text), "`"+kind+"`")
+			require.Contains(t, text, "`"+kind+"`")
 		}
 	})
 }
@@ -117,9 +115,7 @@ func TestExtendSpendBudget(t *testing.T) {
 // tableRows returns the cells of the rows of the table in docs/errors.md that begins with the heading.
 func tableRows(t *testing.T, heading string) (rows [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("docs/errors.md")
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "| "+heading+" |")
+	_, table, found := strings.Cut(readText(t, "docs/errors.md"), "| "+heading+" |")
 	require.True(t, found, heading)
 	lines := strings.Split(table, "\n")[2:]
 	for _, line := range lines {
@@ -222,28 +218,36 @@ func timeoutOf(t *testing.T, err error) []string {
 	return []string{is, fmt.Sprint(timeout.Timeout())}
 }
 
+// An endOf waits until a context made from a run's has ended, and returns it.
+type endOf = func(wd *watchdog.Watchdog) context.Context
+
 // TestContextErrors checks the table of contexts in docs/errors.md, row by row.
 func TestContextErrors(t *testing.T) {
 	const limit = time.Second
-	under := func(wd *watchdog.Watchdog, wait time.Duration) context.Context {
-		ctx, cancel := context.WithTimeout(wd.Context(), wait)
-		context.AfterFunc(ctx, cancel)
-		<-ctx.Done()
-		return ctx
+	under := func(wait time.Duration) endOf {
+		return func(wd *watchdog.Watchdog) context.Context {
+			ctx, cancel := context.WithTimeout(wd.Context(), wait)
+			context.AfterFunc(ctx, cancel)
+			<-ctx.Done()
+			return ctx
+		}
 	}
-	layered := func(wd *watchdog.Watchdog, idle time.Duration) context.Context {
-		layer := openLayer(t, wd, "test", watchdog.Budget{Idle: idle})
-		<-layer.Context().Done()
-		return layer.Context()
+	layered := func(idle time.Duration) endOf {
+		return func(wd *watchdog.Watchdog) context.Context {
+			layer := openLayer(t, wd, "test", watchdog.Budget{Idle: idle})
+			<-layer.Context().Done()
+			return layer.Context()
+		}
 	}
-	called := func(wd *watchdog.Watchdog, limit time.Duration, of func(context.Context) context.Context) context.Context {
-		var found context.Context
-		bound.Do(wd.Context(), bound.Call{Limit: limit}, func(ctx context.Context) (int, error) {
-			found = of(ctx)
-			<-found.Done()
-			return 0, nil
-		})
-		return found
+	called := func(limit time.Duration, of func(context.Context) context.Context) endOf {
+		return func(wd *watchdog.Watchdog) (found context.Context) {
+			bound.Do(wd.Context(), bound.Call{Limit: limit}, func(ctx context.Context) (int, error) {
+				found = of(ctx)
+				<-found.Done()
+				return 0, nil
+			})
+			return found
+		}
 	}
 	itself := func(ctx context.Context) context.Context { return ctx }
 	cancellable := func(ctx context.Context) context.Context {
@@ -251,102 +255,78 @@ func TestContextErrors(t *testing.T) {
 		context.AfterFunc(child, cancel)
 		return child
 	}
-	outlasted := func(of func(context.Context) context.Context) context.Context {
-		parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
-		defer cancel()
-		wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{Logger: quiet})
-		require.NoError(t, err)
-		defer wd.Close()
-		found := of(wd.Context())
-		<-found.Done()
-		return found
+	timed := func(ctx context.Context) context.Context {
+		child, cancel := context.WithTimeout(ctx, 2*limit)
+		context.AfterFunc(child, cancel)
+		return child
 	}
-	requested := func(wd *watchdog.Watchdog, idle time.Duration) (found context.Context) {
-		transport := &watchdoghttp.Transport{Idle: idle, Base: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-			found = r.Context()
+	ofLayer := func(ctx context.Context) context.Context {
+		return openLayer(t, watchdog.FromContext(ctx), "test", watchdog.Budget{}).Context()
+	}
+	outlasted := func(of func(context.Context) context.Context) endOf {
+		return func(*watchdog.Watchdog) context.Context {
+			parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
+			defer cancel()
+			wd, err := watchdog.New(parent, watchdog.Run{}, watchdog.Config{Logger: quiet})
+			require.NoError(t, err)
+			defer wd.Close()
+			found := of(wd.Context())
 			<-found.Done()
-			return nil, context.Cause(found)
-		})}
-		r, err := http.NewRequestWithContext(wd.Context(), http.MethodGet, "http://model.test/", nil)
-		require.NoError(t, err)
-		_, err = transport.RoundTrip(r) //nolint:bodyclose // there is none
-		require.Error(t, err)
-		return found
+			return found
+		}
 	}
-	ends := map[string]func(wd *watchdog.Watchdog) context.Context{
-		"a run's (`Watchdog.Context`) | a limit or another guard": func(wd *watchdog.Watchdog) context.Context {
+	requested := func(idle time.Duration) endOf {
+		return func(wd *watchdog.Watchdog) (found context.Context) {
+			transport := &watchdoghttp.Transport{Idle: idle, Base: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				found = r.Context()
+				<-found.Done()
+				return nil, context.Cause(found)
+			})}
+			r, err := http.NewRequestWithContext(wd.Context(), http.MethodGet, "http://model.test/", nil)
+			require.NoError(t, err)
+			_, err = transport.RoundTrip(r) //nolint:bodyclose // there is none
+			require.Error(t, err)
+			return found
+		}
+	}
+	after := func(end func(wd *watchdog.Watchdog) error) endOf {
+		return func(wd *watchdog.Watchdog) context.Context {
+			require.NoError(t, end(wd))
 			<-wd.Context().Done()
 			return wd.Context()
-		},
-		"a run's | `Watchdog.Interrupt`": func(wd *watchdog.Watchdog) context.Context {
-			require.NoError(t, wd.Interrupt("SIGINT"))
-			return wd.Context()
-		},
-		"a run's | `Watchdog.Complete`": func(wd *watchdog.Watchdog) context.Context {
-			require.NoError(t, wd.Complete())
-			return wd.Context()
-		},
-		"a run's | `Watchdog.Close`": func(wd *watchdog.Watchdog) context.Context {
-			require.NoError(t, wd.Close())
-			return wd.Context()
-		},
-		"a run's | its parent's deadline": func(*watchdog.Watchdog) context.Context {
-			return outlasted(itself)
-		},
-		"`context.WithCancel` of a run's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
-			return outlasted(cancellable)
-		},
-		"`context.WithTimeout` of a run's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
-			return outlasted(func(ctx context.Context) context.Context {
-				child, cancel := context.WithTimeout(ctx, 2*limit)
-				context.AfterFunc(child, cancel)
-				return child
-			})
-		},
-		"a layer's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
-			return outlasted(func(ctx context.Context) context.Context {
-				layer := openLayer(t, watchdog.FromContext(ctx), "test", watchdog.Budget{})
-				return layer.Context()
-			})
-		},
-		"`context.WithTimeout` of a run's | its own time-out: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return under(wd, limit/2)
-		},
-		"`context.WithTimeout` of a run's | the run's stop": func(wd *watchdog.Watchdog) context.Context {
-			return under(wd, 2*limit)
-		},
-		"a layer's (`Watchdog.Layer`) | the layer's stop: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return layered(wd, limit/2)
-		},
-		"a layer's | the run's stop": func(wd *watchdog.Watchdog) context.Context { return layered(wd, watchdog.NoLimit) },
-		"that of `Watchdog.Try` | a directive: the run goes on": func(wd *watchdog.Watchdog) (found context.Context) {
-			_ = wd.Try(wd.Context(), func(ctx context.Context) error {
-				found = ctx
-				return hangs(ctx)
-			})
-			return found
-		},
-		"that of `bound.Do` | the call's limit: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return called(wd, limit/2, itself)
-		},
-		"that of `bound.Do` | the run's stop": func(wd *watchdog.Watchdog) context.Context {
-			return called(wd, watchdog.NoLimit, itself)
-		},
-		"`context.WithCancel` of that of `bound.Do` | the call's limit: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return called(wd, limit/2, cancellable)
-		},
-		"that of a timer (`idle.WithLimit`) | its silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return silent(wd, limit/2)
-		},
-		"that of a timer | the run's stop": func(wd *watchdog.Watchdog) context.Context {
-			return silent(wd, 2*limit)
-		},
-		"that of a request (`watchdoghttp.Transport`) | the server's silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return requested(wd, limit/2)
-		},
-		"that of a request | the run's stop": func(wd *watchdog.Watchdog) context.Context {
-			return requested(wd, watchdog.NoLimit)
-		},
+		}
+	}
+	nothing := func(*watchdog.Watchdog) error { return nil }
+	interrupt := func(wd *watchdog.Watchdog) error { return wd.Interrupt("SIGINT") }
+	tried := func(wd *watchdog.Watchdog) (found context.Context) {
+		_ = wd.Try(wd.Context(), func(ctx context.Context) error {
+			found = ctx
+			return hangs(ctx)
+		})
+		return found
+	}
+	ends := map[string]endOf{
+		"a run's (`Watchdog.Context`) | a limit or another guard": after(nothing),
+		"a run's | `Watchdog.Interrupt`":                          after(interrupt),
+		"a run's | `Watchdog.Complete`":                           after((*watchdog.Watchdog).Complete),
+		"a run's | `Watchdog.Close`":                              after((*watchdog.Watchdog).Close),
+		"a run's | its parent's deadline":                         outlasted(itself),
+		"a layer's | the deadline of the run's parent":            outlasted(ofLayer),
+		"a layer's | the run's stop":                              layered(watchdog.NoLimit),
+		"that of `Watchdog.Try` | a directive: the run goes on":   tried,
+		"that of `bound.Do` | the call's limit: the run goes on":  called(limit/2, itself),
+		"that of `bound.Do` | the run's stop":                     called(watchdog.NoLimit, itself),
+		"that of a timer | the run's stop":                        silent(2 * limit),
+		"that of a request | the run's stop":                      requested(watchdog.NoLimit),
+		"`context.WithTimeout` of a run's | the run's stop":       under(2 * limit),
+
+		"`context.WithCancel` of a run's | the deadline of the run's parent":                   outlasted(cancellable),
+		"`context.WithTimeout` of a run's | the deadline of the run's parent":                  outlasted(timed),
+		"`context.WithTimeout` of a run's | its own time-out: the run goes on":                 under(limit / 2),
+		"a layer's (`Watchdog.Layer`) | the layer's stop: the run goes on":                     layered(limit / 2),
+		"`context.WithCancel` of that of `bound.Do` | the call's limit: the run goes on":       called(limit/2, cancellable),
+		"that of a timer (`idle.WithLimit`) | its silence: the run goes on":                    silent(limit / 2),
+		"that of a request (`watchdoghttp.Transport`) | the server's silence: the run goes on": requested(limit / 2),
 	}
 	for _, row := range tableRows(t, "context") {
 		require.Len(t, row, 4)
@@ -381,12 +361,14 @@ type roundTripFunc func(r *http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// silent is the context of a timer, once it has ended.
-func silent(wd *watchdog.Watchdog, limit time.Duration) context.Context {
-	ctx, timer := idle.WithLimit(wd.Context(), limit)
-	defer timer.Close()
-	<-ctx.Done()
-	return ctx
+// silent is the context of a timer.
+func silent(limit time.Duration) endOf {
+	return func(wd *watchdog.Watchdog) context.Context {
+		ctx, timer := idle.WithLimit(wd.Context(), limit)
+		defer timer.Close()
+		<-ctx.Done()
+		return ctx
+	}
 }
 
 // causeOf is a cause as the table names it.

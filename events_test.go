@@ -25,8 +25,7 @@ func TestEventGoldens(t *testing.T) {
 		return func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
-			_, err := wd.Cancel(c)
-			require.NoError(b.t, err)
+			cancelRun(b.t, wd, c)
 			synctest.Wait()
 		}
 	}

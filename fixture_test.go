@@ -118,6 +118,35 @@ func openHold(t *testing.T, wd *watchdog.Watchdog, key string, limit watchdog.Ho
 	return h
 }
 
+// poll polls a directive that is there.
+func poll(t *testing.T, wd *watchdog.Watchdog) watchdog.Directive {
+	t.Helper()
+	d, ok := wd.Poll()
+	require.True(t, ok)
+	return d
+}
+
+func hasFired(wd *watchdog.Watchdog) bool {
+	_, fired := wd.Fired()
+	return fired
+}
+
+// cancelRun has a guard of the host's end the run, and returns the stop, nil for a run that is only observed.
+func cancelRun(t *testing.T, wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
+	t.Helper()
+	stop, err := wd.Cancel(c)
+	require.NoError(t, err)
+	return stop
+}
+
+// synced has the run heed what other processes did.
+func synced(t *testing.T, wd *watchdog.Watchdog) *watchdog.Stop {
+	t.Helper()
+	stop, err := wd.Sync(context.Background())
+	require.NoError(t, err)
+	return stop
+}
+
 func (b *fixture) attach() *watchdog.Watchdog {
 	b.t.Helper()
 	return b.under(context.Background())
@@ -382,54 +411,14 @@ func recordedIn(t *testing.T, store *watchdog.Memory, all []*watchdog.Watchdog, 
 	return n
 }
 
-func TestClockSet(t *testing.T) {
-	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
-		runFixture(t, "by "+step.String(), func(b *fixture) {
-			wd := b.attach()
-			b.pass(time.Hour)
-			b.clock.step(step)
-			require.Equal(b.t, time.Hour, wd.Elapsed())
-			b.pass(3 * time.Hour)
-			b.live(wd)
-			b.pass(1)
-			b.stopped(wd)
-		})
-	}
-	runFixture(t, "on a clock that only shows the time a step back stops nothing and loses nothing", func(b *fixture) {
-		b.cfg.Clock, b.cfg.PollOnly = b.clock.Mock, true
-		wd := b.attach()
-		b.pass(time.Hour)
-		require.Equal(b.t, time.Hour, wd.Elapsed())
-		b.clock.Set(noon.Add(-time.Hour))
-		require.Equal(b.t, time.Hour, wd.Elapsed())
-		b.pass(3 * time.Hour)
-		b.live(wd)
-		b.pass(1)
-		b.stopped(wd)
-	})
-}
-
+// TestClockSleep protects that a deadline which passed in a sleep is seen within a minute, without a poll.
 func TestClockSleep(t *testing.T) {
-	runFixture(t, "a deadline that passed in a sleep is seen within a minute, without a poll", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		wd := b.attach()
 		b.pass(time.Hour)
 		b.clock.suspend(8 * time.Hour)
 		b.pass(time.Minute)
 		require.Error(b.t, wd.Context().Err())
 		require.GreaterOrEqual(b.t, b.stopped(wd).Elapsed, 9*time.Hour)
-	})
-	runFixture(t, "a poll sees it at once", func(b *fixture) {
-		b.cfg.PollOnly = true
-		wd := b.attach()
-		b.clock.suspend(8 * time.Hour)
-		b.stopped(wd)
-	})
-	runFixture(t, "a sleep within the budget is only time used", func(b *fixture) {
-		wd := b.attach()
-		b.clock.suspend(2 * time.Hour)
-		b.pass(2 * time.Hour)
-		b.live(wd)
-		b.pass(time.Minute)
-		b.stopped(wd)
 	})
 }

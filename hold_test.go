@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 func TestHold(t *testing.T) {
@@ -167,8 +169,7 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 			b.pass(10 * minute)
 			b.live(wd)
 			b.pass(1)
-			_, fired := wd.Fired()
-			require.True(b.t, fired)
+			require.True(b.t, hasFired(wd))
 			requireStop(b.t, wd, watchdog.IdleExceeded)
 		})
 	}
@@ -337,5 +338,266 @@ func TestReleaseWhileRecording(t *testing.T) {
 		require.ErrorIs(b.t, context.Cause(wd.Context()), noOutput.Reason)
 		b.pass(time.Second) // nobody polls
 		require.Len(b.t, b.events(watchdog.EventRelease), 1)
+	})
+}
+
+func TestLayer(t *testing.T) {
+	session := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * minute, Idle: 20 * minute}}
+	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := openLayer(t, wd, "build", watchdog.Budget{})
+		defer step.Close()
+		tool := openLayer(t, step, "grep", watchdog.Budget{Idle: minute})
+		defer tool.Close()
+		after(minute + 1)
+		require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
+		requireRunning(t, step)
+		after(19 * minute)
+		requireStop(t, wd, watchdog.IdleExceeded)
+		require.ErrorIs(t, context.Cause(step.Context()), watchdog.IdleExceeded)
+		var stop *watchdog.Stop
+		require.ErrorAs(t, context.Cause(step.Context()), &stop)
+		require.Equal(t, "s-1", stop.RunID, "the session's idle limit ended the step")
+		require.False(t, hasFired(step))
+	})
+	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
+		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
+		inBubble(t, day, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, 19*time.Hour, openLayer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
+		})
+	})
+	runBubble(t, "near the run's end it says that the run has ended", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		openHold(t, wd, "approval", noCap)
+		after(54 * minute)
+		_, err := wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
+		require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
+		require.NotErrorIs(t, err, context.Canceled, "it runs")
+		_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
+		require.ErrorIs(t, err, watchdog.ErrInvalid, "nor would it in any other run")
+		after(minute)
+		wrapping, err := wd.Layer("build", watchdog.Budget{})
+		require.NoError(t, err, "the host was asked to wrap up, and may use the reserve for that")
+		require.Equal(t, 5*minute, wrapping.Remaining())
+		require.NoError(t, wrapping.Close())
+	})
+	runFixture(t, "late, after its end, and after its parent's, it names the cause", func(b *fixture) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.pass(over)
+		_, err := wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, err, watchdog.WallClockExceeded)
+		parent, end := context.WithCancelCause(context.Background())
+		b.run.ID = "s-2"
+		wd = attachTo(parent, b.t, b.run, watchdog.Config{
+			Store: b.store, Clock: b.clock, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+		})
+		end(errHostGone)
+		_, err = wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(b.t, err, watchdog.ErrEnded)
+		require.ErrorIs(b.t, err, errHostGone)
+	})
+	runBubble(t, "an extension gives it no more than the run has left", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := openLayer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
+		defer step.Close()
+		tool := openLayer(t, step, "grep", watchdog.Budget{WallClock: minute})
+		defer tool.Close()
+		require.NoError(t, tool.Extend(minute))
+		require.Equal(t, 2*minute, tool.Remaining())
+		require.NoError(t, tool.Extend(time.Hour))
+		require.Equal(t, 10*minute, tool.Remaining())
+		require.NoError(t, step.Extend(time.Hour))
+		require.Equal(t, 55*minute, step.Remaining())
+		err := step.Extend(time.Hour)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "run s-1 has no more left; extend that first")
+		require.NoError(t, wd.Extend(minute))
+		require.NoError(t, step.Extend(time.Hour))
+		require.Equal(t, 56*minute, step.Remaining())
+	})
+	runBubble(t, "names that make no sense and runs that have ended are refused", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, name := range []string{"", "a/b", "a\nb"} {
+			_, err := wd.Layer(name, watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+		}
+		_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		_, err = wd.Layer("build", watchdog.Budget{WallClock: -1})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.NoError(t, wd.Close())
+		_, err = wd.Layer("build", watchdog.Budget{})
+		require.ErrorIs(t, err, watchdog.ErrEnded)
+	})
+}
+
+var (
+	retry   = watchdog.DirectiveRetry
+	unstuck = watchdog.DirectiveUnstuck
+	waiting = watchdog.DirectiveWait
+)
+
+// hangs is work that ends only with its context.
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// runLadder runs a case of a test in a bubble with a run whose idle limit is 300 ms and has the ladder.
+func runLadder(
+	t *testing.T, name string, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind,
+) {
+	t.Helper()
+	runFixture(t, name, func(b *fixture) {
+		b.run.StartedAt, b.cfg.Clock = time.Now(), nil
+		b.cfg.Budget = watchdog.Budget{Idle: 300 * time.Millisecond, Ladders: watchdog.Ladders{Idle: rungs}}
+		test(b, b.attach())
+	})
+}
+
+func TestTry(t *testing.T) {
+	runLadder(t, "each attempt at a call that hangs begins with its directive", func(b *fixture, wd *watchdog.Watchdog) {
+		var began []time.Duration
+		var asked []watchdog.DirectiveKind
+		begun := time.Now()
+		var err error
+		for again := (*watchdog.Directive)(nil); ; {
+			err = wd.Try(wd.Context(), func(ctx context.Context) error {
+				began = append(began, time.Since(begun).Truncate(time.Millisecond))
+				return hangs(ctx)
+			})
+			if !errors.As(err, &again) {
+				break
+			}
+			require.ErrorIs(b.t, err, context.Canceled)
+			asked = append(asked, again.Kind)
+			again = nil
+		}
+		require.ErrorIs(b.t, err, watchdog.IdleExceeded)
+		require.Equal(b.t, []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond}, began)
+		require.Equal(b.t, []watchdog.DirectiveKind{retry, unstuck}, asked)
+		require.Equal(b.t, 900*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.ErrEnded)
+	}, retry, unstuck)
+	runLadder(t, "WAIT ends none, nor does a directive that came before", func(b *fixture, wd *watchdog.Watchdog) {
+		time.Sleep(350 * time.Millisecond)
+		synctest.Wait()
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
+			time.Sleep(290 * time.Millisecond)
+			require.NoError(b.t, ctx.Err())
+			wd.Activity()
+			time.Sleep(299 * time.Millisecond)
+			return ctx.Err()
+		}))
+	}, retry, waiting, retry)
+	runLadder(t, "it ends with the caller's context and the run", func(b *fixture, wd *watchdog.Watchdog) {
+		ctx, stop := context.WithCancelCause(b.t.Context())
+		stop(errHostGone)
+		require.ErrorIs(b.t, wd.Try(ctx, hangs), errHostGone)
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), func(context.Context) error { return errDiskFull }), errDiskFull)
+		require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error { _ = hangs(ctx); return nil }))
+		require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
+	}, retry)
+	runLadder(t, "a store that is away is not asked for each work", func(b *fixture, wd *watchdog.Watchdog) {
+		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		openHold(b.t, wd, "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
+		synctest.Wait()
+		asked := b.store.appends
+		require.Positive(b.t, asked)
+		for range 3 {
+			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+			synctest.Wait()
+		}
+		require.Equal(b.t, asked, b.store.appends)
+	})
+	runLadder(t, "work that panics leaves nothing behind", func(b *fixture, wd *watchdog.Watchdog) {
+		require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
+		require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+	}, retry)
+	runLadder(t, "a store that hangs does not keep the work going", func(b *fixture, wd *watchdog.Watchdog) {
+		goOn := b.store.hangs()
+		begun := time.Now()
+		require.Error(b.t, wd.Try(b.t.Context(), hangs))
+		require.Equal(b.t, 300*time.Millisecond, time.Since(begun).Truncate(time.Millisecond))
+		goOn()
+	}, retry)
+	t.Run("without a run it is the work", func(t *testing.T) {
+		require.Equal(t, errDiskFull, (*watchdog.Watchdog)(nil).Try(t.Context(), func(context.Context) error { return errDiskFull }))
+	})
+}
+
+// TestHandle says whose handle a context carries, and for whom a sign of life in it is.
+func TestHandle(t *testing.T) {
+	type key struct{}
+	run := guard(t, watchdog.Config{})
+	layer := openLayer(t, run, "step", watchdog.Budget{})
+	ofRun, ofLayer := handle.Of(run.Context()), handle.Of(layer.Context())
+	try := func(ctx context.Context, wd *watchdog.Watchdog, look func(context.Context)) {
+		require.NoError(t, wd.Try(ctx, func(ctx context.Context) error { look(ctx); return nil }))
+	}
+	t.Run("a run and a layer carry their own", func(t *testing.T) {
+		require.NotSame(t, ofRun, ofLayer)
+		for _, wd := range []*watchdog.Watchdog{run, layer} {
+			inside, cancel := context.WithCancel(context.WithValue(wd.Context(), key{}, 1))
+			defer cancel()
+			require.Same(t, wd, watchdog.FromContext(inside))
+			require.Same(t, handle.Of(wd.Context()), handle.Of(inside))
+			require.Same(t, handle.Of(inside), handle.SignsOf(inside))
+		}
+	})
+	t.Run("the session of both is the run, whatever run is around it", func(t *testing.T) {
+		deeper := openLayer(t, layer, "tool", watchdog.Budget{})
+		for _, wd := range []*watchdog.Watchdog{run, layer, deeper} {
+			require.Same(t, run, watchdog.FromContext(handle.Of(wd.Context()).Session()))
+		}
+		inside := attachTo(layer.Context(), t, watchdog.Run{}, watchdog.Config{})
+		require.Same(t, inside, watchdog.FromContext(handle.Of(inside.Context()).Session()))
+	})
+	t.Run("the work of a Try that of the run that tries", func(t *testing.T) {
+		for _, in := range []context.Context{t.Context(), run.Context(), layer.Context()} {
+			try(in, run, func(ctx context.Context) { require.Same(t, ofRun, handle.Of(ctx)) })
+			try(in, layer, func(ctx context.Context) { require.Same(t, ofLayer, handle.Of(ctx)) })
+			require.Same(t, ofLayer, handle.Of(ofLayer.Within(in)))
+		}
+	})
+	t.Run("a timer takes the signs and leaves the run", func(t *testing.T) {
+		timed, timer := idle.WithLimit(run.Context(), time.Hour)
+		defer timer.Close()
+		require.Same(t, ofRun, handle.Of(timed))
+		require.NotNil(t, handle.TimerOf(timed))
+		require.Nil(t, handle.TimerOf(run.Context()), "a run is no timer")
+		try(timed, layer, func(ctx context.Context) { require.NotNil(t, handle.TimerOf(ctx)) })
+	})
+	t.Run("where there is no run there is none", func(t *testing.T) {
+		var none *watchdog.Watchdog
+		for _, ctx := range []context.Context{none.Context(), t.Context(), context.WithValue(t.Context(), key{}, run)} {
+			require.Nil(t, handle.Of(ctx))
+			require.Nil(t, handle.SignsOf(ctx))
+			require.Nil(t, watchdog.FromContext(ctx))
+		}
+	})
+	t.Run("it costs no allocation", func(t *testing.T) {
+		ctx := run.Context()
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			handle.Of(ctx).Alive()
+			handle.SignsOf(ctx).AliveAt(time.Now())
+			_ = handle.Of(ctx).Settings()
+		}))
+	})
+}
+
+// TestFresh protects the runs inside of one that reads nothing: they read their own events.
+func TestFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watchdog.Memory{}
+		cfg := watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Hour}}
+		old := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+		time.Sleep(2 * time.Hour)
+		fresh, err := cfg.Begin(handle.Fresh{Context: t.Context()}, old)
+		require.NoError(t, err)
+		defer fresh.Close()
+		require.Nil(t, fresh.Stop())
+		require.Equal(t, time.Now().UTC(), fresh.StartedAt(), "it begins now")
+
+		inside := attachTo(fresh.Context(), t, old, cfg)
+		require.ErrorIs(t, inside.Stop(), watchdog.WallClockExceeded)
 	})
 }

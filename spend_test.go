@@ -69,8 +69,7 @@ func TestAdmit(t *testing.T) {
 			ctx := context.Background()
 			first, err := wd.Admit(ctx, "", c.fits)
 			require.NoError(f.t, err, "at the limit it fits")
-			_, fired := wd.Fired()
-			require.False(f.t, fired)
+			require.False(f.t, hasFired(wd))
 			_, err = wd.Admit(ctx, "", c.more)
 			var refused *watchdog.Refused
 			require.ErrorAs(f.t, err, &refused)

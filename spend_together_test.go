@@ -62,16 +62,14 @@ func TestRefusedTogether(t *testing.T) {
 			admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
 			wd := attach("s-1", cfg)
 			require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
-			d, ok := wd.Poll()
-			require.True(t, ok)
+			d := poll(t, wd)
 			require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
 			_, more := wd.Poll()
 			require.False(t, more)
 			requireRunning(t, wd)
 			admit(t, wd, requests(68)) // the reserve
 			refuse(t, wd, requests(10))
-			_, fired := wd.Fired()
-			require.True(t, fired, "a refusal after it takes the ladder")
+			require.True(t, hasFired(wd), "a refusal after it takes the ladder")
 		})
 	}
 	runSpend(t, "and they take one rung of a ladder", func(t *testing.T, _ *hangingSpend, attach attachRun) {
@@ -216,8 +214,7 @@ func TestObservedBesideOthers(t *testing.T) {
 	observed("a call that a slice has room for, which was taken by force", func(b *fixture, wd *watchdog.Watchdog) {
 		for range 3 {
 			require.NoError(b.t, admit(b.t, wd, watchdog.Amount{OutputTokens: 200}).Void())
-			d, ok := wd.Poll()
-			require.True(b.t, ok)
+			d := poll(b.t, wd)
 			require.EqualValues(b.t, 200, d.Usage.Needed)
 			require.Zero(b.t, d.Usage.Admitted, "the call itself is not among those that are open")
 		}

@@ -68,15 +68,13 @@ func TestAdmitWithin(t *testing.T) {
 						var refused *watchdog.Refused
 						require.ErrorAs(t, err, &refused)
 						assert.Equal(t, c.refused, refused.String())
-						_, fired := session.Fired()
-						assert.True(t, fired, "it is the limit's trip")
+						assert.True(t, hasFired(session), "it is the limit's trip")
 						return
 					}
 					require.NoError(t, err)
 					assert.Equal(t, c.want, granted)
 					require.NoError(t, charge.Settle(granted))
-					_, fired := wd.Fired()
-					assert.False(t, fired)
+					assert.False(t, hasFired(wd))
 				})
 			}
 		})
@@ -145,8 +143,7 @@ func TestAdmitWithinInvalid(t *testing.T) {
 			assert.ErrorContains(t, err, says)
 		}
 		assert.Equal(t, int64(1000), wd.Usage()[0].Remaining(), "bad input changes nothing")
-		_, fired := wd.Fired()
-		assert.False(t, fired)
+		assert.False(t, hasFired(wd))
 	})
 }
 
@@ -172,6 +169,14 @@ func inLine(ctx context.Context, wd *watchdog.Watchdog, least, most watchdog.Amo
 	return answer
 }
 
+// atOnce requires that a call was made, and did not wait.
+func atOnce(t *testing.T, got within) within {
+	t.Helper()
+	require.NoError(t, got.err)
+	require.Zero(t, got.took)
+	return got
+}
+
 // inRun runs a test with a session that may spend so many tokens, on the time of the bubble.
 func inRun(t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog)) {
 	t.Helper()
@@ -181,8 +186,7 @@ func inRun(t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *watchd
 		if cfg.SpendStore != nil {
 			cfg.Store, run = &watchdog.Memory{}, watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		}
-		wd := attachTo(context.Background(), t, run, cfg)
-		test(t, wd)
+		test(t, attachTo(context.Background(), t, run, cfg))
 	})
 }
 
@@ -209,17 +213,13 @@ func TestAdmitWaits(t *testing.T) {
 				synctest.Wait()
 				require.Empty(t, a, "the second holds 720")
 				require.NoError(t, second.Settle(tokens(300, 0)))
-				got := <-a
-				require.NoError(t, got.err)
+				got := atOnce(t, <-a)
 				assert.Equal(t, tokens(50, 550), got.granted, "it is made smaller when there is nothing to wait for")
-				assert.Zero(t, got.took)
 			},
 			"but not for more than a quarter of what they may use": func(t *testing.T, wd *watchdog.Watchdog) {
 				admit(t, wd, tokens(800, 0))
-				got := <-inLine(context.Background(), wd, tokens(50, 0), tokens(50, 600))
-				require.NoError(t, got.err)
+				got := atOnce(t, <-inLine(context.Background(), wd, tokens(50, 0), tokens(50, 600)))
 				assert.Equal(t, tokens(50, 150), got.granted)
-				assert.Zero(t, got.took)
 				require.NoError(t, got.charge.Void())
 				got = <-inLine(context.Background(), wd, tokens(50, 0), tokens(50, 604))
 				assert.Equal(t, 45*time.Second, got.took)
@@ -232,9 +232,7 @@ func TestAdmitWaits(t *testing.T) {
 				require.Empty(t, small, "it fits, and stands behind another")
 				require.NoError(t, first.Void())
 				for _, a := range []<-chan within{large, small} {
-					got := <-a
-					require.NoError(t, got.err)
-					require.Zero(t, got.took)
+					atOnce(t, <-a)
 				}
 			},
 			"until the client is gone, which is charged nothing": func(t *testing.T, wd *watchdog.Watchdog) {
@@ -263,8 +261,7 @@ func TestAdmitWaits(t *testing.T) {
 				got := <-inLine(context.Background(), wd, tokens(50, 10), tokens(50, 600))
 				require.ErrorIs(t, got.err, context.DeadlineExceeded)
 				assert.ErrorContains(t, got.err, "calls under way hold what is left")
-				_, fired := wd.Fired()
-				require.False(t, fired)
+				require.False(t, hasFired(wd))
 				require.NoError(t, first.Void())
 				got = <-inLine(context.Background(), wd, tokens(50, 10), tokens(50, 600))
 				assert.Equal(t, tokens(50, 600), got.granted)
@@ -276,8 +273,7 @@ func TestAdmitWaits(t *testing.T) {
 				var refused *watchdog.Refused
 				require.ErrorAs(t, (<-a).err, &refused)
 				assert.EqualValues(t, 60, refused.Needed)
-				_, fired := wd.Fired()
-				assert.True(t, fired)
+				assert.True(t, hasFired(wd))
 			},
 			"or at once if they would not fit alone": func(t *testing.T, wd *watchdog.Watchdog) {
 				admit(t, wd, tokens(500, 0))
@@ -305,9 +301,7 @@ func TestAdmitWaits(t *testing.T) {
 				admit(t, wd, tokens(960, 0))
 				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
 				require.NoError(t, wd.ExtendSpend(watchdog.Spend{Tokens: 100}))
-				got := <-a
-				require.NoError(t, got.err)
-				assert.Zero(t, got.took)
+				atOnce(t, <-a)
 			})
 		})
 	}
@@ -323,9 +317,7 @@ func TestAdmitWaits(t *testing.T) {
 				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
 				require.Empty(t, a)
 				refuse(t, wd, tokens(901, 0))
-				got := <-a
-				require.NoError(t, got.err)
-				assert.Zero(t, got.took)
+				atOnce(t, <-a)
 			})
 		})
 	}
@@ -394,8 +386,7 @@ func TestAdmitWithinElsewhere(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, c.granted.InputTokens, granted.InputTokens)
 				assert.InDelta(t, c.granted.OutputTokens, granted.OutputTokens, 32, "a slice is a 64th of what is left")
-				_, fired := wd.Fired()
-				assert.False(t, fired)
+				assert.False(t, hasFired(wd))
 			})
 		})
 	}

@@ -19,6 +19,21 @@ func grep(n int) loop.Step {
 	return loop.Step{Tool: "grep", Class: loop.Look, Input: fmt.Appendf(nil, `{"for":"word %d"}`, n), Outcome: []byte("none")}
 }
 
+// steps are so many that are the same.
+func steps(wd *watchdog.Watchdog, n int, same loop.Step) {
+	for range n {
+		wd.Step(same)
+	}
+}
+
+// asked has the run repeat itself until it is asked to stop that, and takes the directive.
+func (b *fixture) asked(wd *watchdog.Watchdog) watchdog.Directive {
+	b.t.Helper()
+	steps(wd, 3, grep(1))
+	b.pass(0)
+	return poll(b.t, wd)
+}
+
 // TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
 // attach goes on where the process before was, but for what a crash lost.
 func TestStepAfterRestart(t *testing.T) {
@@ -34,8 +49,7 @@ func TestStepAfterRestart(t *testing.T) {
 			wd = f.attach()
 			require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
 			f.pass(0)
-			_, ok := wd.Poll()
-			require.True(f.t, ok)
+			poll(f.t, wd)
 			f.pass(time.Second)
 			require.NoError(f.t, wd.Close())
 			wd = f.attach()
@@ -94,15 +108,12 @@ func TestStep(t *testing.T) {
 		wd.Step(grep(1))
 		require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
 		f.pass(0)
-		wd.Step(grep(1))
-		wd.Step(grep(1))
-		wd.Step(grep(1))
+		steps(wd, 3, grep(1))
 		f.live(wd) // the host has not been told yet
-		d, ok := wd.Poll()
-		require.True(f.t, ok)
+		d := poll(f.t, wd)
 		require.Equal(f.t, watchdog.DirectiveUnstuck, d.Kind)
 		require.Equal(f.t, watchdog.LoopDetected, d.Reason)
-		_, ok = wd.Poll()
+		_, ok := wd.Poll()
 		require.False(f.t, ok, "it is asked once")
 		wd.Step(grep(1))
 		f.live(wd)
@@ -116,16 +127,12 @@ func TestStep(t *testing.T) {
 	runFixture(t, "the first of several readers counts", func(f *fixture) {
 		wd := f.attach()
 		wd.Subscribe(func(watchdog.Directive) {})
-		for range 3 {
-			wd.Step(grep(1))
-		}
+		steps(wd, 3, grep(1))
 		f.pass(0) // the subscriber was told
 		wd.Step(grep(1))
-		_, ok := wd.Poll()
-		require.True(f.t, ok)
+		poll(f.t, wd)
 		wd.Step(grep(1))
-		_, fired := wd.Fired()
-		require.True(f.t, fired)
+		require.True(f.t, hasFired(wd))
 	})
 	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
@@ -144,16 +151,13 @@ func TestStep(t *testing.T) {
 		wd := f.attach()
 		var told error
 		err := wd.Try(context.Background(), func(ctx context.Context) error {
-			for range 3 {
-				wd.Step(grep(1))
-			}
+			steps(wd, 3, grep(1))
 			<-ctx.Done()
 			told = context.Cause(ctx)
 			return told
 		})
 		require.ErrorIs(f.t, err, told)
-		polled, ok := wd.Poll()
-		require.True(f.t, ok)
+		polled := poll(f.t, wd)
 		require.Contains(f.t, polled.Loop, `"grep" was called with the same input and got the same result 3 times`)
 		require.NotContains(f.t, polled.Loop, "word")
 		var tried *watchdog.Directive
@@ -164,9 +168,7 @@ func TestStep(t *testing.T) {
 	runFixture(t, "where it is off, nothing is asked or ended, and new steps are progress", func(f *fixture) {
 		f.cfg.Loop.Mode, f.cfg.Budget.NoProgress = loop.Off, time.Minute
 		wd := f.attach()
-		for range 100 {
-			wd.Step(grep(1))
-		}
+		steps(wd, 100, grep(1))
 		f.live(wd)
 		f.pass(50 * time.Second)
 		wd.Step(grep(2))
@@ -210,13 +212,9 @@ func TestStepOfPerson(t *testing.T) {
 		f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
 		wd := f.attach()
 		f.cfg.Loop.Classes["ask"] = loop.Wait // the config was copied
-		for range 3 {
-			wd.Step(grep(1))
-		}
+		steps(wd, 3, grep(1))
 		wd.Step(loop.Step{Tool: "ask", Outcome: []byte("go on")})
-		for range 3 {
-			wd.Step(grep(2))
-		}
+		steps(wd, 3, grep(2))
 		f.pass(0)
 		require.Len(f.t, f.events(watchdog.EventUnstuck), 2)
 	})
@@ -304,9 +302,7 @@ func TestWaitsEnd(t *testing.T) {
 		runFixture(t, name, func(f *fixture) {
 			f.cfg.Loop.Waits, f.cfg.Budget.Ladders.Loop = loop.End, c.ladder
 			wd := f.attach()
-			for range c.asked - 1 {
-				wd.Step(nap)
-			}
+			steps(wd, c.asked-1, nap)
 			f.live(wd)
 			require.Empty(f.t, f.events(watchdog.EventUnstuck))
 			for range c.at - c.asked {
@@ -320,9 +316,7 @@ func TestWaitsEnd(t *testing.T) {
 	}
 	runFixture(t, "never, as ever, where it does not say so", func(f *fixture) {
 		wd := f.attach()
-		for range 200 {
-			wd.Step(nap)
-		}
+		steps(wd, 200, nap)
 		f.live(wd)
 	})
 }
@@ -370,18 +364,12 @@ func TestStepOfOddHosts(t *testing.T) {
 		require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
 		require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
 		f.pass(0)
-		_, ok := wd.Poll()
-		require.True(f.t, ok)
+		poll(f.t, wd)
 		require.NoError(f.t, wd.Close())
 	})
 	runFixture(t, "a person between calls takes back what was found before", func(f *fixture) {
 		wd := f.attach()
-		for range 3 {
-			wd.Step(grep(1))
-		}
-		f.pass(0)
-		_, ok := wd.Poll()
-		require.True(f.t, ok)
+		f.asked(wd)
 		for range 9 {
 			v := wd.Step(grep(1), loop.Step{Class: loop.Person}, grep(1))
 			require.Equal(f.t, loop.Verdict{Advice: loop.Go, New: true}, v)
@@ -396,29 +384,22 @@ func TestStepOfOddHosts(t *testing.T) {
 			})
 		}
 		f.pass(0)
-		d, ok := wd.Poll()
-		require.True(f.t, ok)
+		d := poll(f.t, wd)
 		require.NotContains(f.t, d.Loop, "CANARY")
 		require.False(f.t, strings.ContainsAny(d.Loop, "\n\u2028"), "%q", d.Loop)
 		require.Less(f.t, len(d.Loop), 500)
 	})
 	runFixture(t, "steps after the end and after Close find nothing new, and do no harm", func(f *fixture) {
 		wd := f.attach()
-		for range 3 {
-			wd.Step(grep(1))
-		}
+		steps(wd, 3, grep(1))
 		f.pass(0)
 		wd.Poll()
-		for range 9 {
-			wd.Step(grep(1))
-		}
+		steps(wd, 9, grep(1))
 		require.ErrorIs(f.t, wd.Stop(), watchdog.LoopDetected)
 		ends := len(f.events(watchdog.EventCancel))
 		f.pass(time.Second)
 		require.NoError(f.t, wd.Close())
-		for range 99 {
-			wd.Step(grep(2))
-		}
+		steps(wd, 99, grep(2))
 		f.pass(time.Minute)
 		require.Len(f.t, f.events(watchdog.EventCancel), ends)
 	})

@@ -78,8 +78,7 @@ func TestPending(t *testing.T) {
 				wd.Fired()
 			}
 			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
+			cancelRun(t, wd, noOutput)
 			synctest.Wait()
 			store.set(func(s *flakyStore) { s.fail = nil })
 			hooked.append = func(events []watchdog.Event) error {
@@ -157,8 +156,7 @@ func TestRetryRace(t *testing.T) {
 			case 0:
 				_ = wd.Close()
 			case 1:
-				_, err := wd.Cancel(noOutput)
-				require.NoError(t, err)
+				cancelRun(t, wd, noOutput)
 			case 2:
 				wd.Fired()
 			}
@@ -233,10 +231,8 @@ func liveAndDie(t *testing.T, store watchdog.EventStore) {
 		wd := b.attach()
 		b.pass(watchdog.DefaultWallClock - time.Minute)
 		require.Nil(b.t, wd.Stop()) // warns
-		_, err := wd.Sync(b.t.Context())
-		require.NoError(b.t, err)
-		_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(b.t, err)
+		synced(b.t, wd)
+		cancelRun(b.t, wd, watchdog.Cancellation{Reason: "host_gone"})
 		require.NoError(b.t, b.resume().Complete())
 		b.requireComplete()
 	})
@@ -376,21 +372,18 @@ type taggedStore struct {
 	tags []string
 }
 
-// TestWarnedTogether protects a store and the host's memory from the warnings of many runs at one instant.
+// TestWarnedTogether protects a store and the host's memory from the warnings of many runs at one instant: they are
+// recorded in a few appends and then told.
 func TestWarnedTogether(t *testing.T) {
 	const runs = 1000
-	warned := watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}}
-	bubble := func(name string, test func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32)) {
-		runSynced(t, name, func(t *testing.T) {
-			store, told := &countingStore{}, &atomic.Int32{}
-			test(t, store, attachAll(t, runs, func(int) watchdog.Config {
-				return watchdog.Config{
-					Store: store, Budget: warned, RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
-				}
-			}), told)
+	synctest.Test(t, func(t *testing.T) {
+		store, told := &countingStore{}, atomic.Int32{}
+		all := attachAll(t, runs, func(int) watchdog.Config {
+			return watchdog.Config{
+				Store: store, Budget: watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}},
+				RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
+			}
 		})
-	}
-	bubble("they are recorded in a few appends and then told", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
 		store.delay = 100 * time.Millisecond
 		before := runtime.NumGoroutine()
 		ringAt(30*minute, all)
@@ -442,8 +435,7 @@ func TestSignalsNeverWait(t *testing.T) {
 			requireRunning(t, wd) // and may be quiet for a second
 			wd.Activity()
 			after(11 * time.Millisecond)
-			_, fired := wd.Fired()
-			require.True(t, fired)
+			require.True(t, hasFired(wd))
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})
 	})

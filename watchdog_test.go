@@ -50,8 +50,7 @@ func TestClose(t *testing.T) {
 		require.NoError(b.t, wd.Close())
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
 		b.pass(5 * time.Hour)
-		_, fired := wd.Fired()
-		require.False(b.t, fired)
+		require.False(b.t, hasFired(wd))
 		require.Zero(b.t, wd.Remaining())
 		require.Empty(b.t, b.events(watchdog.EventCancel))
 	})
@@ -242,8 +241,7 @@ func TestNoStore(t *testing.T) {
 			end  func(wd *watchdog.Watchdog)
 		}{
 			{begin, func(wd *watchdog.Watchdog) {
-				_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-				require.NoError(t, err)
+				cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			}},
 			{begin, func(wd *watchdog.Watchdog) {
 				for wd.Context().Err() == nil {
@@ -287,8 +285,7 @@ func TestNoStore(t *testing.T) {
 		require.NoError(b.t, wd.Complete())
 		b.live(b.attach())
 		stopped := b.attach()
-		_, err := stopped.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(b.t, err)
+		cancelRun(b.t, stopped, watchdog.Cancellation{Reason: "host_gone"})
 		b.live(b.attach())
 		b.live(b.resume())
 	})
@@ -325,8 +322,7 @@ func after(d time.Duration) {
 func requireRunning(t *testing.T, wd *watchdog.Watchdog) {
 	t.Helper()
 	require.NoError(t, wd.Context().Err(), "%v", context.Cause(wd.Context()))
-	_, fired := wd.Fired()
-	require.False(t, fired)
+	require.False(t, hasFired(wd))
 }
 
 func requireStop(t *testing.T, wd *watchdog.Watchdog, want watchdog.StopReason) *watchdog.Stop {

@@ -116,11 +116,9 @@ func TestFreshWindows(t *testing.T) {
 	runFixture(t, "at one instant, side by side", func(b *fixture) {
 		wd := b.attach()
 		one, other := layer(b, wd), layer(b, wd)
-		stop, err := one.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(b.t, err)
+		stop := cancelRun(b.t, one, watchdog.Cancellation{Reason: "host_gone"})
 		b.live(other)
-		again, err := other.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(b.t, err)
+		again := cancelRun(b.t, other, watchdog.Cancellation{Reason: "host_gone"})
 		require.NotEqual(b.t, stop.EventID(), again.EventID())
 		events, err := b.store.Memory.Read(b.t.Context(), watchdog.AggregateType, "s-1/step")
 		require.NoError(b.t, err)
@@ -497,26 +495,24 @@ func eventsOf(t *testing.T, store *watchdog.Memory) (n int) {
 // TestCheckpointReads protects that what an attach, a sync and a trip read does not grow with the run's window.
 func TestCheckpointReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the mock clock sleeps
-		read := func(stretches int) (attach, synced, trip int) {
+		read := func(stretches int) (attach, resync, trip int) {
 			store := &countingStore{}
 			b := newFixture(t)
 			wd := waits(b, store, stretches)
 			store.read = 0
 			b.attach()
 			attach, store.read = store.read, 0
-			_, err := wd.Sync(context.Background())
-			require.NoError(t, err)
-			synced, store.read = store.read, 0
-			_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(t, err)
-			t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, synced, store.read)
-			return attach, synced, store.read
+			synced(t, wd)
+			resync, store.read = store.read, 0
+			cancelRun(t, wd, watchdog.Cancellation{Reason: "host_gone"})
+			t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, resync, store.read)
+			return attach, resync, store.read
 		}
-		attach, synced, trip := read(4)
+		attach, resync, trip := read(4)
 		for _, stretches := range []int{40, 400, 2000} {
 			a, s, c := read(stretches)
 			require.LessOrEqual(t, a, 2*attach+1)
-			require.LessOrEqual(t, s, 2*synced)
+			require.LessOrEqual(t, s, 2*resync)
 			require.LessOrEqual(t, c, 2*trip)
 		}
 	})
