@@ -215,100 +215,85 @@ func TestCurrent(t *testing.T) {
 		want   time.Duration
 		over   bool
 	}{
-		{name: "no events: the host's start", events: func(*script) {}, host: 3 * h, want: 3 * h},
+		{"no events: the host's start", func(*script) {}, 3 * h, 3 * h, false},
+		{"a window that was stopped stays the current one", func(s *script) { s.cancel(0, 4*h) }, 0, 0, true},
+		{"the cancel of an earlier window is not this one's", func(s *script) { s.cancel(-9*h, -5*h) }, 0, 0, false},
 		{
-			name:   "a window that was stopped stays the current one",
-			events: func(s *script) { s.cancel(0, 4*h) }, over: true,
+			"a start later than the cancel is a window that the host has opened",
+			func(s *script) { s.cancel(0, 4*h) }, 5 * h, 5 * h, false,
+		},
+		{"a start at the cancel is none", func(s *script) { s.cancel(0, 4*h) }, 4 * h, 0, true},
+		{"none follows a complete one but by a resume", func(s *script) { s.complete(0, h) }, 9 * h, 0, true},
+		{"a resume opens a window after it", func(s *script) { s.complete(0, h); s.resume(0, 2*h) }, 0, 2 * h, false},
+		{
+			"a start within a second of the recorded one is the same, kept in whole seconds",
+			func(s *script) { s.resume(-h, time.Second/2) }, time.Second, time.Second / 2, false,
 		},
 		{
-			name:   "the cancel of an earlier window is not this one's",
-			events: func(s *script) { s.cancel(-9*h, -5*h) },
+			"a start a second after the recorded one is another",
+			func(s *script) { s.resume(-h, 0) }, time.Second, time.Second, false,
 		},
 		{
-			name:   "a start later than the cancel is a window that the host has opened",
-			events: func(s *script) { s.cancel(0, 4*h) }, host: 5 * h, want: 5 * h,
-		},
-		{
-			name:   "a start at the cancel is none",
-			events: func(s *script) { s.cancel(0, 4*h) }, host: 4 * h, over: true,
-		},
-		{
-			name:   "none follows a complete one but by a resume",
-			events: func(s *script) { s.complete(0, h) }, host: 9 * h, over: true,
-		},
-		{
-			name:   "a resume opens a window after it",
-			events: func(s *script) { s.complete(0, h); s.resume(0, 2*h) }, host: 0, want: 2 * h,
-		},
-		{
-			name:   "a start within a second of the recorded one is the same, kept in whole seconds",
-			events: func(s *script) { s.resume(-h, time.Second/2) }, host: time.Second, want: time.Second / 2,
-		},
-		{
-			name:   "a start a second after the recorded one is another",
-			events: func(s *script) { s.resume(-h, 0) }, host: time.Second, want: time.Second,
-		},
-		{
-			name: "the chain of resumes orders the windows, not the clock",
-			events: func(s *script) {
+			"the chain of resumes orders the windows, not the clock",
+			func(s *script) {
 				s.cancel(0, 4*h)
 				s.resume(0, -3*h)
 				s.cancel(-3*h, -2*h)
 				s.resume(-3*h, -1*h)
-			}, host: 0, want: -1 * h,
+			}, 0, -1 * h, false,
 		},
 		{
-			name: "a start that is known is no window of the host's own, however late",
-			events: func(s *script) {
+			"a start that is known is no window of the host's own, however late",
+			func(s *script) {
 				s.cancel(5*h, 6*h)
 				s.resume(5*h, 0)
 				s.cancel(0, h)
-			}, host: 5 * h, want: 0, over: true,
+			}, 5 * h, 0, true,
 		},
 		{
-			name:   "a resume that was stored before the cancel that it follows",
-			events: func(s *script) { s.resume(0, 5*h); s.cancel(0, 4*h) }, want: 5 * h,
+			"a resume that was stored before the cancel that it follows",
+			func(s *script) { s.resume(0, 5*h); s.cancel(0, 4*h) }, 0, 5 * h, false,
 		},
 		{
-			name: "of two chains the one that begins later, not the one that ends later",
-			events: func(s *script) {
+			"of two chains the one that begins later, not the one that ends later",
+			func(s *script) {
 				s.cancel(-20*h, -19*h)
 				s.resume(-20*h, -2*h)
 				s.cancel(-9*h, -8*h)
 				s.resume(-9*h, -7*h)
-			}, host: -9 * h, want: -7 * h,
+			}, -9 * h, -7 * h, false,
 		},
 		{
-			name: "nor the one that another resume opened after a window that nobody knows",
-			events: func(s *script) {
+			"nor the one that another resume opened after a window that nobody knows",
+			func(s *script) {
 				s.cancel(0, h)
 				s.resume(0, 3*h)
 				s.resume(-9*h, 3*h)
 				s.resume(-20*h, 2*h)
-			}, want: 2 * h,
+			}, 0, 2 * h, false,
 		},
 		{
-			name:   "a start before the window is none of the host's, whatever the clock was at its cancel",
-			events: func(s *script) { s.cancel(0, -h) }, host: -h / 2, over: true,
+			"a start before the window is none of the host's, whatever the clock was at its cancel",
+			func(s *script) { s.cancel(0, -h) }, -h / 2, 0, true,
 		},
 		{
-			name:   "a damaged chain is a circle, of which the latest window is one",
-			events: func(s *script) { s.resume(0, h); s.resume(h, 0) }, want: h,
+			"a damaged chain is a circle, of which the latest window is one",
+			func(s *script) { s.resume(0, h); s.resume(h, 0) }, 0, h, false,
 		},
 		{
-			name: "events of other kinds, and of other windows of the aggregate, say nothing",
-			events: func(s *script) {
+			"events of other kinds, and of other windows of the aggregate, say nothing",
+			func(s *script) {
 				s.add("overrun", `{"session_started_at":7}`)
 				s.add("checkpoint", `{}`)
 				s.add("cancel", record.Cancel{SessionStartedAt: stamp(0), FiredAt: stamp(h), Parent: "s-0"})
 				s.add("cancel", record.Cancel{SessionStartedAt: stamp(0), FiredAt: stamp(h), Window: "fresh"})
-			},
+			}, 0, 0, false,
 		},
 		{
-			name: "times of other writers are read",
-			events: func(s *script) {
+			"times of other writers are read",
+			func(s *script) {
 				s.add("cancel", `{"session_started_at":"2026-05-01T14:00:00.000000999+02:00","fired_at":"2026-05-01 13:00:00"}`)
-			}, over: true,
+			}, 0, 0, true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

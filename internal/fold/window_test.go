@@ -161,38 +161,23 @@ func TestStanding(t *testing.T) {
 }
 
 func TestElapsed(t *testing.T) {
-	for _, c := range []struct {
-		name string
+	const ms = time.Millisecond
+	cancel := func(reason string, fired time.Duration) record.Cancel {
+		return record.Cancel{Reason: reason, SessionStartedAt: stamp(0), FiredAt: stamp(fired), Used: record.UsedOf(time.Second, 0)}
+	}
+	paused, measured := cancel("wall_clock_exceeded", 9500*ms), cancel("idle_exceeded", 1500*ms)
+	paused.PausedSeconds, measured.MeasuredSeconds = 8, 1.25
+	for name, c := range map[string]struct {
 		p    record.Cancel
 		want time.Duration
 	}{
-		{
-			"of the wall clock the two times tell it exactly",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0)},
-			1500 * time.Millisecond,
-		},
-		{
-			"less what was paused",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(9500 * time.Millisecond), Used: record.UsedOf(time.Second, 0), PausedSeconds: 8},
-			1500 * time.Millisecond,
-		},
-		{
-			"unless the clock was set in between",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(2 * time.Second), Used: record.UsedOf(time.Second, 0)},
-			time.Second,
-		},
-		{
-			"of another limit it was measured",
-			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0), MeasuredSeconds: 1.25},
-			1250 * time.Millisecond,
-		},
-		{
-			"or floored, by who does not measure",
-			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0)},
-			time.Second,
-		},
+		"of the wall clock the two times tell it exactly": {cancel("wall_clock_exceeded", 1500*ms), 1500 * ms},
+		"less what was paused":                            {paused, 1500 * ms},
+		"unless the clock was set in between":             {cancel("wall_clock_exceeded", 2*time.Second), time.Second},
+		"of another limit it was measured":                {measured, 1250 * ms},
+		"or floored, by who does not measure":             {cancel("idle_exceeded", 1500*ms), time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, fold.Elapsed(&c.p)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, fold.Elapsed(&c.p)) })
 	}
 }
 

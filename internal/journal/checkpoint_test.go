@@ -75,10 +75,7 @@ func (b *bench) damage(change func(p map[string]any)) {
 
 // TestCheckpoint protects that a window is not read from its beginning on by everybody who attaches.
 func TestCheckpoint(t *testing.T) {
-	inStore := func(name string, test func(t *testing.T, b *bench)) {
-		t.Run(name, func(t *testing.T) { withStore(t, &store{}, test) })
-	}
-	inStore("it is written once so many events were appended, and another process goes on from it", func(t *testing.T, b *bench) {
+	inStore(t, "it is written once so many events were appended, and another process goes on from it", &store{}, func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter - 1)
 		require.Empty(t, b.checkpoints())
 		b.fill(1)
@@ -88,7 +85,7 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Less(t, b.reads(), 2*journal.CheckpointAfter)
 	})
-	inStore("events of the last two seconds may be under way, and are left to a later one", func(t *testing.T, b *bench) {
+	inStore(t, "events of the last two seconds may be under way, and are left to a later one", &store{}, func(t *testing.T, b *bench) {
 		for range 2 * journal.CheckpointAfter {
 			require.NoError(t, b.Append(t.Context(), b.extend(time.Second)))
 		}
@@ -97,7 +94,7 @@ func TestCheckpoint(t *testing.T) {
 		b.fill(1)
 		require.Len(t, b.checkpoints(), 1)
 	})
-	inStore("one that does not reach back to the window that is asked for is passed over", func(t *testing.T, b *bench) {
+	inStore(t, "one that does not reach back to the window that is asked for is passed over", &store{}, func(t *testing.T, b *bench) {
 		first := b.name.StartedAt
 		require.NoError(t, b.store.Append(t.Context(), b.extend(time.Hour)))
 		time.Sleep(3 * time.Hour)
@@ -106,16 +103,15 @@ func TestCheckpoint(t *testing.T) {
 		b.fill(journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 		time.Sleep(2 * time.Hour)
-		found, err := b.another().ReadWindow(t.Context(), first)
-		require.NoError(t, err)
+		found := b.found(first)
 		require.Equal(t, first.Add(time.Microsecond), found.NextStart(first), "the first window is known")
 	})
-	inStore("without one the events of a run are given once", func(t *testing.T, b *bench) {
+	inStore(t, "without one the events of a run are given once", &store{}, func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter - 1)
 		time.Sleep(2 * time.Hour)
 		require.Equal(t, journal.CheckpointAfter-1, b.reads())
 	})
-	inStore("it is as old as the newest event, so that it is no sign of life", func(t *testing.T, b *bench) {
+	inStore(t, "it is as old as the newest event, so that it is no sign of life", &store{}, func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter)
 		time.Sleep(time.Hour)
 		b.fill(journal.CheckpointAfter)
@@ -126,7 +122,7 @@ func TestCheckpoint(t *testing.T) {
 			require.LessOrEqual(t, one.Timestamp.Sub(all[at-1].Timestamp), time.Microsecond)
 		}
 	})
-	inStore("one of a format that is not known, damaged, or another run's is passed over", func(t *testing.T, b *bench) {
+	inStore(t, "one of a format that is not known, damaged, or another run's is passed over", &store{}, func(t *testing.T, b *bench) {
 		b.fill(3 * journal.CheckpointAfter)
 		time.Sleep(2 * time.Minute)
 		spared, all := b.reads(), len(b.keeps())
@@ -145,7 +141,7 @@ func TestCheckpoint(t *testing.T) {
 			require.Equal(t, spared, b.reads(), name)
 		}
 	})
-	inStore("the one before it is read if the last is of no use", func(t *testing.T, b *bench) {
+	inStore(t, "the one before it is read if the last is of no use", &store{}, func(t *testing.T, b *bench) {
 		b.fill(3 * journal.CheckpointAfter)
 		time.Sleep(2 * time.Minute)
 		left, all := len(b.checkpoints())-1, len(b.keeps())
@@ -157,7 +153,7 @@ func TestCheckpoint(t *testing.T) {
 		})
 		require.Less(t, b.reads(), all)
 	})
-	inStore("eight that are of no use are enough to read the run whole", func(t *testing.T, b *bench) {
+	inStore(t, "eight that are of no use are enough to read the run whole", &store{}, func(t *testing.T, b *bench) {
 		b.fill(14 * journal.CheckpointAfter)
 		require.Greater(t, len(b.checkpoints()), 9)
 		time.Sleep(2 * time.Minute)
@@ -166,7 +162,7 @@ func TestCheckpoint(t *testing.T) {
 		selects := len(b.store.Kinds())
 		require.Equal(t, 1+8+2, selects, "the last, those before it, and the rest of the run")
 	})
-	inStore("one that the store did not take is written with later events", func(t *testing.T, b *bench) {
+	inStore(t, "one that the store did not take is written with later events", &store{}, func(t *testing.T, b *bench) {
 		b.store.FailWith(func(_ context.Context, c call) error {
 			if c.Kind == "transact" {
 				return errFull
@@ -181,7 +177,7 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Less(t, b.reads(), journal.CheckpointAfter)
 	})
-	inStore("a store that ends the goroutine of one leaves the turn to the next", func(t *testing.T, b *bench) {
+	inStore(t, "a store that ends the goroutine of one leaves the turn to the next", &store{}, func(t *testing.T, b *bench) {
 		b.store.FailWith(func(_ context.Context, c call) error {
 			if c.Kind == "transact" {
 				panic("secret")
@@ -193,7 +189,7 @@ func TestCheckpoint(t *testing.T) {
 		b.fill(journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 	})
-	inStore("none is written of a window that has its end, and none is read behind a resume", func(t *testing.T, b *bench) {
+	inStore(t, "none is written of a window that has its end, and none is read behind a resume", &store{}, func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 		b.chain(2)
@@ -205,7 +201,7 @@ func TestCheckpoint(t *testing.T) {
 		b.fill(2 * journal.CheckpointAfter)
 		require.Len(t, b.checkpoints(), 1)
 	})
-	inStore("a process that asks much goes on from what it read, and looks for another's after two hours", func(t *testing.T, b *bench) {
+	inStore(t, "a process that asks much goes on from what it read, and looks for another's after two hours", &store{}, func(t *testing.T, b *bench) {
 		other := &bench{t: t, store: b.store, place: b.place, name: b.name}
 		other.Journal = other.another()
 		other.fill(3 * journal.CheckpointAfter)
@@ -227,7 +223,7 @@ func TestCheckpoint(t *testing.T) {
 		other.fill(30 * journal.CheckpointAfter)
 		require.Less(t, consult(), 5*journal.CheckpointAfter, "another process has read the rest")
 	})
-	inStore("nor does it go on from one in which pauses are merged, which it knows by their IDs", func(t *testing.T, b *bench) {
+	inStore(t, "nor does it go on from one in which pauses are merged, which it knows by their IDs", &store{}, func(t *testing.T, b *bench) {
 		hold := b.event(record.EventHold, record.Hold{Hold: "ask", SessionStartedAt: b.stamp(), CapSeconds: 600})
 		time.Sleep(time.Minute)
 		release := b.event(record.EventRelease, record.Release{
@@ -238,15 +234,14 @@ func TestCheckpoint(t *testing.T) {
 		other := &bench{t: t, store: b.store, place: b.place, name: b.name}
 		other.Journal = other.another()
 		other.fill(2 * journal.CheckpointAfter)
-		attached, err := b.another().ReadWindow(t.Context(), b.name.StartedAt)
-		require.NoError(t, err)
+		attached := b.found(b.name.StartedAt)
 		require.Equal(t, "merged", attached.Pauses()[0].ID)
 		known, err := b.Consult(t.Context())
 		require.NoError(t, err)
 		require.Len(t, known.Pauses(), 1)
 		require.Equal(t, hold.ID, known.Pauses()[0].ID)
 	})
-	inStore("much is known that no checkpoint has", func(t *testing.T, b *bench) {
+	inStore(t, "much is known that no checkpoint has", &store{}, func(t *testing.T, b *bench) {
 		require.False(t, b.Much())
 		b.Appended(2*journal.CheckpointAfter - 1)
 		require.False(t, b.Much())
@@ -256,7 +251,7 @@ func TestCheckpoint(t *testing.T) {
 		require.False(t, b.Much())
 		require.Len(t, b.checkpoints(), 1)
 	})
-	inStore("several runs share a transaction, as far as one is due", func(t *testing.T, b *bench) {
+	inStore(t, "several runs share a transaction, as far as one is due", &store{}, func(t *testing.T, b *bench) {
 		var all []*journal.Journal
 		for i, appended := range []int{journal.CheckpointAfter, 1, journal.CheckpointAfter} {
 			one := &bench{t: t, store: b.store, place: b.place, name: b.name}
@@ -268,7 +263,7 @@ func TestCheckpoint(t *testing.T) {
 		journal.CheckpointAll(t.Context(), b.place, all...)
 		require.Equal(t, []string{"transact", "keep", "keep"}, b.store.Kinds())
 	})
-	inStore("a run of which nothing is kept, or a layer, has none", func(t *testing.T, b *bench) {
+	inStore(t, "a run of which nothing is kept, or a layer, has none", &store{}, func(t *testing.T, b *bench) {
 		b.place.Off = true
 		b.Appended(2 * journal.CheckpointAfter)
 		b.Checkpoint(t.Context())
@@ -279,11 +274,9 @@ func TestCheckpoint(t *testing.T) {
 		layer.Checkpoint(t.Context())
 		require.Empty(t, b.store.Kinds())
 	})
-	t.Run("a store that cannot transact has none", func(t *testing.T) {
-		withStore(t, &store{Steps: true}, func(t *testing.T, b *bench) {
-			b.fill(3 * journal.CheckpointAfter)
-			require.Empty(t, b.checkpoints())
-		})
+	inStore(t, "a store that cannot transact has none", &store{Steps: true}, func(t *testing.T, b *bench) {
+		b.fill(3 * journal.CheckpointAfter)
+		require.Empty(t, b.checkpoints())
 	})
 }
 
@@ -341,29 +334,25 @@ func TestSteps(t *testing.T) {
 		b.Checkpoint(t.Context())
 		require.Len(t, b.checkpoints(), 1)
 	})
-	t.Run("they are beside what the events come to", func(t *testing.T) {
-		withStore(t, &store{}, func(t *testing.T, b *bench) {
-			l := looper.New(nil, time.Now())
-			b.KeepSteps(l)
-			step(l)
-			b.fill(journal.CheckpointAfter)
-			all := b.checkpoints()
-			require.Len(t, all, 1)
-			p, err := fold.ReadCheckpoint(fold.WindowID{}, all[0].Payload)
-			require.NoError(t, err)
-			require.NotNil(t, p.Folded)
-			require.Equal(t, l.State(), p.Steps)
-		})
+	inStore(t, "they are beside what the events come to", &store{}, func(t *testing.T, b *bench) {
+		l := looper.New(nil, time.Now())
+		b.KeepSteps(l)
+		step(l)
+		b.fill(journal.CheckpointAfter)
+		all := b.checkpoints()
+		require.Len(t, all, 1)
+		p, err := fold.ReadCheckpoint(fold.WindowID{}, all[0].Payload)
+		require.NoError(t, err)
+		require.NotNil(t, p.Folded)
+		require.Equal(t, l.State(), p.Steps)
 	})
-	t.Run("a layer keeps none", func(t *testing.T) {
-		withStore(t, &store{}, func(t *testing.T, b *bench) {
-			b.name.Begins = true
-			l := looper.New(nil, time.Now())
-			b.KeepSteps(l)
-			step(l)
-			require.False(t, b.StepsDue(true))
-			require.Nil(t, b.TakeSteps())
-		})
+	inStore(t, "a layer keeps none", &store{}, func(t *testing.T, b *bench) {
+		b.name.Begins = true
+		l := looper.New(nil, time.Now())
+		b.KeepSteps(l)
+		step(l)
+		require.False(t, b.StepsDue(true))
+		require.Nil(t, b.TakeSteps())
 	})
 }
 

@@ -64,6 +64,11 @@ func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 	}
 }
 
+// inStore runs the test with a store.
+func inStore(t *testing.T, name string, s *store, test func(t *testing.T, b *bench)) {
+	t.Run(name, func(t *testing.T) { withStore(t, s, test) })
+}
+
 func withStore(t *testing.T, s *store, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newBench(t, s)) })
 }
@@ -92,6 +97,20 @@ func (b *bench) fill(events int) {
 		time.Sleep(time.Second)
 		require.NoError(b.t, b.Append(b.t.Context(), b.extend(time.Second)))
 	}
+}
+
+// transact has an exchange decide on the events.
+func (b *bench) transact(events ...fold.Event) journal.Result {
+	r, err := b.Transact(b.t.Context(), timeout, nil, always(events...))
+	require.NoError(b.t, err)
+	return r
+}
+
+// found is the window that a process finds which attaches with a start.
+func (b *bench) found(host time.Time) fold.Window {
+	found, err := b.another().ReadWindow(b.t.Context(), host)
+	require.NoError(b.t, err)
+	return found
 }
 
 // always decides on the events, whatever is known.
@@ -151,8 +170,7 @@ func TestTransact(t *testing.T) {
 		first, _ := b.cancel("idle_exceeded")
 		require.NoError(t, b.another().Append(t.Context(), first))
 		own, cancel := b.cancel("wall_clock_exceeded")
-		r, err := b.Transact(t.Context(), timeout, nil, always(own))
-		require.NoError(t, err)
+		r := b.transact(own)
 		require.Equal(t, "idle_exceeded", b.End(r, &own, cancel).Stop.Reason)
 		known, err := b.EndAfter(r)
 		require.NoError(t, err)
@@ -161,8 +179,7 @@ func TestTransact(t *testing.T) {
 	})
 	inBubble(t, "an end that only this process wrote is its own", func(t *testing.T, b *bench) {
 		own, cancel := b.cancel("wall_clock_exceeded")
-		r, err := b.Transact(t.Context(), timeout, nil, always(own))
-		require.NoError(t, err)
+		r := b.transact(own)
 		require.Same(t, cancel, b.End(r, &own, cancel).Stop)
 	})
 	inBubble(t, "an end that cannot be read is an error after it", func(t *testing.T, b *bench) {
@@ -170,9 +187,8 @@ func TestTransact(t *testing.T) {
 		damaged := own
 		damaged.Payload = []byte(`{"session_started_at":7}`)
 		require.NoError(t, b.another().Append(t.Context(), damaged))
-		r, err := b.Transact(t.Context(), timeout, nil, always(own))
-		require.NoError(t, err)
-		_, err = b.EndAfter(r)
+		r := b.transact(own)
+		_, err := b.EndAfter(r)
 		require.ErrorIs(t, err, journal.ErrUnreadableEvent)
 		require.Same(t, cancel, b.End(r, &own, cancel).Stop, "nobody else's can be read")
 	})
@@ -213,8 +229,7 @@ func TestTransact(t *testing.T) {
 	t.Run("a store that can transact is asked once, any other reads before and after", func(t *testing.T) {
 		for steps, calls := range map[bool][]string{false: {"transact", "keep"}, true: {"read", "append", "read"}} {
 			withStore(t, &store{Steps: steps}, func(t *testing.T, b *bench) {
-				_, err := b.Transact(t.Context(), timeout, nil, always(b.extend(time.Hour)))
-				require.NoError(t, err)
+				b.transact(b.extend(time.Hour))
 				require.Equal(t, calls, b.store.Kinds())
 			})
 		}
@@ -265,8 +280,7 @@ func TestFault(t *testing.T) {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.False(t, b.Busy(), "the run can talk again")
-			_, err = b.Transact(t.Context(), timeout, nil, always(event))
-			require.NoError(t, err)
+			b.transact(event)
 			require.Contains(t, b.keeps(), event.ID)
 		})
 	}
@@ -442,8 +456,7 @@ func TestReadWindow(t *testing.T) {
 		b.fill(2)
 		time.Sleep(2 * time.Hour)
 		for _, host := range starts {
-			found, err := b.another().ReadWindow(t.Context(), host)
-			require.NoError(t, err)
+			found := b.found(host)
 			require.Equal(t, starts[6], found.StartedAt)
 			require.Equal(t, 2*time.Second, found.Extended)
 			require.NotEmpty(t, found.OpenedBy)
@@ -456,18 +469,15 @@ func TestReadWindow(t *testing.T) {
 		require.NoError(t, b.store.Append(t.Context(), cancel))
 		time.Sleep(3 * time.Hour)
 		host := record.Truncate(time.Now())
-		found, err := b.another().ReadWindow(t.Context(), host)
-		require.NoError(t, err)
+		found := b.found(host)
 		require.Equal(t, host, found.StartedAt)
 		require.Equal(t, host.Add(time.Microsecond), found.NextStart(host))
-		found, err = b.another().ReadWindow(t.Context(), starts[0])
-		require.NoError(t, err)
+		found = b.found(starts[0])
 		require.NotNil(t, found.Stop)
 	})
 	cost := func(b *bench, host time.Time) map[string]int {
 		b.store.Kinds()
-		found, err := b.another().ReadWindow(b.t.Context(), host)
-		require.NoError(b.t, err)
+		found := b.found(host)
 		require.Equal(b.t, b.name.StartedAt, found.StartedAt)
 		calls := map[string]int{}
 		for _, call := range b.store.Kinds() {
@@ -475,32 +485,24 @@ func TestReadWindow(t *testing.T) {
 		}
 		return calls
 	}
-	t.Run("a link of the chain costs an exchange", func(t *testing.T) {
-		withStore(t, &store{}, func(t *testing.T, b *bench) {
-			starts := b.chain(40)
-			require.Equal(t, map[string]int{"select": 41}, cost(b, starts[0]))
-			require.Equal(t, map[string]int{"select": 11}, cost(b, starts[30]))
-		})
+	inStore(t, "a link of the chain costs an exchange", &store{}, func(t *testing.T, b *bench) {
+		starts := b.chain(40)
+		require.Equal(t, map[string]int{"select": 41}, cost(b, starts[0]))
+		require.Equal(t, map[string]int{"select": 11}, cost(b, starts[30]))
 	})
-	t.Run("a chain of more than a hundred windows is read whole", func(t *testing.T) {
-		withStore(t, &store{}, func(t *testing.T, b *bench) {
-			starts := b.chain(101)
-			require.Equal(t, map[string]int{"select": 100, "read": 1}, cost(b, starts[0]))
-			require.Equal(t, map[string]int{"select": 101}, cost(b, starts[1]))
-		})
+	inStore(t, "a chain of more than a hundred windows is read whole", &store{}, func(t *testing.T, b *bench) {
+		starts := b.chain(101)
+		require.Equal(t, map[string]int{"select": 100, "read": 1}, cost(b, starts[0]))
+		require.Equal(t, map[string]int{"select": 101}, cost(b, starts[1]))
 	})
-	t.Run("a run with next to no events is read whole", func(t *testing.T) {
-		withStore(t, &store{Sparse: true}, func(t *testing.T, b *bench) {
-			require.Equal(t, map[string]int{"read": 1}, cost(b, b.chain(3)[0]))
-		})
+	inStore(t, "a run with next to no events is read whole", &store{Sparse: true}, func(t *testing.T, b *bench) {
+		require.Equal(t, map[string]int{"read": 1}, cost(b, b.chain(3)[0]))
 	})
-	t.Run("a run that began just now is read at once, an older one from its checkpoint on", func(t *testing.T) {
-		withStore(t, &store{}, func(t *testing.T, b *bench) {
-			b.fill(20)
-			require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
-			time.Sleep(2 * time.Minute)
-			require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
-		})
+	inStore(t, "a run that began just now is read at once, an older one from its checkpoint on", &store{}, func(t *testing.T, b *bench) {
+		b.fill(20)
+		require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
 	})
 	inBubble(t, "a circle of windows comes to an end", func(t *testing.T, b *bench) {
 		starts := b.chain(3)
@@ -508,8 +510,7 @@ func TestReadWindow(t *testing.T) {
 		require.NoError(t, b.store.Append(t.Context(), m.Resume(starts[0])))
 		time.Sleep(2 * time.Hour)
 		for _, host := range starts {
-			found, err := b.another().ReadWindow(t.Context(), host)
-			require.NoError(t, err)
+			found := b.found(host)
 			require.Equal(t, b.whole(host), found)
 		}
 	})
@@ -524,8 +525,7 @@ func TestReadWindow(t *testing.T) {
 		extend := b.extend(time.Hour)
 		extend.Timestamp = early.Add(10 * time.Minute)
 		require.NoError(t, b.store.Append(t.Context(), resume, extend))
-		found, err := b.another().ReadWindow(t.Context(), host)
-		require.NoError(t, err)
+		found := b.found(host)
 		require.Equal(t, b.whole(host), found)
 		require.Equal(t, early, found.StartedAt)
 		require.Equal(t, time.Hour, found.Extended)
@@ -545,8 +545,7 @@ func TestReadWindow(t *testing.T) {
 		}
 		time.Sleep(3 * time.Hour)
 		for _, host := range starts {
-			found, err := b.another().ReadWindow(t.Context(), host)
-			require.NoError(t, err)
+			found := b.found(host)
 			require.Equal(t, b.name.StartedAt, found.StartedAt)
 			require.True(t, slices.Contains(b.keeps(record.EventResume), found.OpenedBy))
 		}

@@ -232,21 +232,40 @@ func kinds(calls []call) (all []string) {
 	return all
 }
 
-// hangUntil has the store not answer, whatever its context says, until the channel is closed.
-func (b *bench) hangUntil(open <-chan struct{}, runs ...string) {
+// hang has the store not answer, whatever its context says, until the channel is closed: of some runs, or of any.
+func (b *bench) hang(runs ...string) (open chan struct{}) {
+	open = make(chan struct{})
 	b.store.FailWith(func(_ context.Context, c call) error {
 		if len(runs) == 0 || slices.ContainsFunc(runs, func(run string) bool { return slices.Contains(c.Runs, run) }) {
 			<-open
 		}
 		return nil
 	})
+	return open
+}
+
+// refuse has the store refuse an entry of each run, which are tried one after the other.
+func (b *bench) refuse(runs ...*run) {
+	b.store.Refuse()
+	for _, r := range runs {
+		noteAll(r)
+	}
+	synctest.Wait()
+	b.store.Calls()
+}
+
+// requireStored requires that nothing of the runs waits.
+func requireStored(t *testing.T, runs ...*run) {
+	t.Helper()
+	for _, r := range runs {
+		require.False(t, r.Waiting(), r.node.Run)
+	}
 }
 
 // TestBatch protects what the runs of one store share, and that none of them pays for another.
 func TestBatch(t *testing.T) {
 	inBubble(t, "ends go before other entries", func(t *testing.T, b *bench) {
-		all, open := b.begin(9), make(chan struct{})
-		b.hangUntil(open)
+		all, open := b.begin(9), b.hang()
 		noteAll(all[0])
 		synctest.Wait()             // the one worker is at it
 		for i, r := range all[1:] { // those that are found together have a lane of their own in a bubble
@@ -361,8 +380,7 @@ func TestHang(t *testing.T) {
 		all[1].Leave()
 	})
 	inBubble(t, "a store that hangs ends each run at its time-out, however many wait", func(t *testing.T, b *bench) {
-		open := make(chan struct{})
-		b.hangUntil(open)
+		open := b.hang()
 		all := b.begin(1500)
 		endAll(all[:1200]...)
 		time.Sleep(2 * time.Second)
@@ -393,8 +411,7 @@ func TestHang(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 	inBubble(t, "a batch has the time of the end that was decided first", func(t *testing.T, b *bench) {
-		open, all := make(chan struct{}), b.begin(2)
-		b.hangUntil(open)
+		all, open := b.begin(2), b.hang()
 		all[0].decide()
 		time.Sleep(2 * time.Second)
 		all[1].decide()
@@ -406,8 +423,7 @@ func TestHang(t *testing.T) {
 		close(open)
 	})
 	inBubble(t, "and holds up no run of another store", func(t *testing.T, b *bench) {
-		open := make(chan struct{})
-		b.hangUntil(open)
+		open := b.hang()
 		other := newBench(t, &store{})
 		endAll(b.begin(600)...)
 		endAll(other.begin(600)...)
@@ -418,9 +434,8 @@ func TestHang(t *testing.T) {
 		close(open)
 	})
 	inBubble(t, "an event that nobody waited for has all of the time-out, from when the store is asked", func(t *testing.T, b *bench) {
-		open := make(chan struct{})
+		open := b.hang()
 		defer close(open)
-		b.hangUntil(open)
 		r := b.begin(1)[0]
 		entry, _ := r.note()
 		lane.Enqueue(&r.Recorder)
@@ -433,25 +448,21 @@ func TestHang(t *testing.T) {
 		require.ErrorIs(t, entry.Err(), context.DeadlineExceeded)
 	})
 	inStore(t, "one that takes a run at a time is asked for many at once", &store{Steps: true}, func(t *testing.T, b *bench) {
-		open := make(chan struct{})
-		b.hangUntil(open)
+		open := b.hang()
 		all := b.begin(40)
 		noteAll(all...)
 		synctest.Wait()
 		require.Len(t, b.store.Calls(), 32)
 		close(open)
 		synctest.Wait()
-		for _, r := range all {
-			require.False(t, r.Waiting())
-		}
+		requireStored(t, all...)
 	})
 }
 
 // TestBeside protects what happens beside an exchange, and is none of it.
 func TestBeside(t *testing.T) {
 	inBubble(t, "what is decided while the store is asked is recorded next", func(t *testing.T, b *bench) {
-		open, r := make(chan struct{}), b.begin(1)[0]
-		b.hangUntil(open)
+		r, open := b.begin(1)[0], b.hang()
 		noteAll(r)
 		synctest.Wait()
 		noteAll(r)
@@ -470,9 +481,8 @@ func TestBeside(t *testing.T) {
 		require.False(t, r.Waiting(), "later it has a time-out of its own")
 	})
 	inBubble(t, "what waits for that has a time-out since it was decided first", func(t *testing.T, b *bench) {
-		open, r := make(chan struct{}), b.begin(1)[0]
+		r, open := b.begin(1)[0], b.hang()
 		defer close(open)
-		b.hangUntil(open)
 		noteAll(r)
 		for range 2 {
 			time.Sleep(2 * time.Second)

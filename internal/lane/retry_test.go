@@ -75,9 +75,7 @@ func TestRetry(t *testing.T) {
 		require.Equal(t, []time.Duration{7 * s, 7 * s}, times(calls), "the first, and then the others together")
 		require.Len(t, calls[0].Runs, 1)
 		require.Len(t, calls[1].Runs, 19)
-		for _, r := range all {
-			require.False(t, r.Waiting())
-		}
+		requireStored(t, all...)
 	})
 	inBubble(t, "one that refuses is asked for four, those first that were tried least", func(t *testing.T, b *bench) {
 		b.store.Refuse()
@@ -102,11 +100,10 @@ func TestRetry(t *testing.T) {
 		require.False(t, young.Waiting())
 	})
 	inBubble(t, "a run whose store hangs keeps no other from being tried once the store answers for one", func(t *testing.T, b *bench) {
-		open := make(chan struct{})
-		defer close(open)
 		all := b.begin(3)
 		hung, other, third := all[0], all[1], all[2]
-		b.hangUntil(open, hung.node.Run)
+		open := b.hang(hung.node.Run)
+		defer close(open)
 		noteAll(hung)
 		time.Sleep(timeout)
 		synctest.Wait()
@@ -120,32 +117,21 @@ func TestRetry(t *testing.T) {
 		require.True(t, hung.Waiting())
 	})
 	inBubble(t, "a store that hangs in a try is not asked again before it answers", func(t *testing.T, b *bench) {
-		all, open := b.begin(3), make(chan struct{})
-		b.store.Refuse()
-		for _, r := range all {
-			noteAll(r)
-		}
-		synctest.Wait()
-		b.store.Calls()
-		b.hangUntil(open)
+		all := b.begin(3)
+		b.refuse(all...)
+		open := b.hang()
 		time.Sleep(5 * time.Minute)
 		require.Len(t, b.store.Calls(), 1)
 		close(open)
 		time.Sleep(30 * s)
 		synctest.Wait()
-		for _, r := range all {
-			require.False(t, r.Waiting())
-		}
+		requireStored(t, all...)
 	})
 	inBubble(t, "one that hung, answered for another, and hangs again is asked for a run at a time", func(t *testing.T, b *bench) {
-		all, open := b.begin(2), make(chan struct{})
+		all := b.begin(2)
+		b.refuse(all...)
+		open := b.hang()
 		defer close(open)
-		b.store.Refuse()
-		for _, r := range all {
-			noteAll(r)
-		}
-		synctest.Wait()
-		b.hangUntil(open)
 		time.Sleep(20 * s)
 		b.store.FailWith(nil)
 		fresh := b.begin(1)[0]
@@ -315,8 +301,7 @@ func TestEnd(t *testing.T) {
 		require.Equal(t, []string{record.EventExtend}, b.keeps(r))
 	})
 	inBubble(t, "an answer that comes late counts", func(t *testing.T, b *bench) {
-		open, all := make(chan struct{}), b.begin(2)
-		b.hangUntil(open)
+		all, open := b.begin(2), b.hang()
 		noteAll(all...)
 		time.Sleep(timeout)
 		synctest.Wait()
@@ -324,9 +309,7 @@ func TestEnd(t *testing.T) {
 		b.store.Refuse()
 		close(open)
 		synctest.Wait()
-		for _, r := range all {
-			require.False(t, r.Waiting())
-		}
+		requireStored(t, all...)
 	})
 	inBubble(t, "a checkpoint is written aside, and after what is being recorded", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
