@@ -148,3 +148,103 @@ func ExampleWatchdog_Step() {
 	// turn 9: unstuck, watchdog_loop_detected
 	// turn 15: cancel, watchdog_loop_detected
 }
+
+// A silent run is asked to retry, then to change its approach, and only then cancelled. The host polls between phases.
+func ExampleWatchdog_Poll() {
+	machine := clock.NewMock() // a host leaves Clock nil
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{},
+		Budget: watchdog.Budget{
+			Idle:    10 * time.Minute,
+			Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}},
+		},
+		Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	for wd.Context().Err() == nil {
+		machine.Add(10*time.Minute + time.Second) // a phase that hangs
+		for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+			switch d.Kind {
+			case watchdog.DirectiveRetry:
+				fmt.Println("do the phase again:", d.Reason, "after", d.Used)
+			case watchdog.DirectiveUnstuck:
+				fmt.Println("try another way:", d.Reason, "after", d.Used)
+			case watchdog.DirectiveCancel:
+				fmt.Println("give up:", d.Reason, "on rung", d.Rung)
+			}
+		}
+	}
+	// Output:
+	// do the phase again: watchdog_idle_exceeded after 10m1s
+	// try another way: watchdog_idle_exceeded after 10m1s
+	// give up: watchdog_idle_exceeded on rung 3
+}
+
+// A subscriber gets each directive as it comes, also while the host is stuck in a phase. Progress puts a ladder back to
+// its first rung.
+func ExampleWatchdog_Subscribe() {
+	machine := clock.NewMock() // a host leaves Clock nil
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{},
+		Budget: watchdog.Budget{
+			NoProgress: 30 * time.Minute,
+			Ladders:    watchdog.Ladders{NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck}},
+		},
+		Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	unsubscribe := wd.Subscribe(func(d watchdog.Directive) { fmt.Println(d.Kind, "on rung", d.Rung) })
+	defer unsubscribe()
+
+	machine.Add(31 * time.Minute)
+	wd.Fired() // with a timer, that is without PollOnly, nothing need be called
+	wd.Progress()
+	machine.Add(31 * time.Minute)
+	wd.Fired()
+	machine.Add(31 * time.Minute)
+	wd.Fired()
+	// Output:
+	// unstuck on rung 1
+	// unstuck on rung 1
+	// cancel on rung 2
+}
+
+// A ladder that ends in a wait notifies and goes on: once in each stretch of silence, and it never cancels.
+func ExampleLadders() {
+	machine := clock.NewMock() // a host leaves Clock nil
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{},
+		Budget: watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{
+			Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}, // a DirectiveCancel after it would end the run
+		}},
+		Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	for range 2 {
+		for range 3 {
+			machine.Add(2 * time.Minute)
+			if d, asked := wd.Poll(); asked {
+				fmt.Println("silent:", d.Kind)
+			}
+		}
+		wd.Activity()
+	}
+	// Output:
+	// silent: wait
+	// silent: wait
+}

@@ -70,8 +70,7 @@ func TestStep(t *testing.T) {
 		require.Equal(t, kinds(machine.Ended), g.recorded(n, fold.Window{Extended: time.Minute}))
 		require.True(t, g.out[0].ByParent)
 	})
-	t.Run("a run is complete once the store has that", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a run is complete once the store has that", func(t *testing.T, g *rig) {
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		g.pass(2 * time.Minute)
 		require.True(t, g.release(h))
@@ -89,8 +88,7 @@ func TestStep(t *testing.T) {
 		require.Equal(t, kinds(machine.Ended, machine.Retry), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
 		require.Equal(t, machine.ErrComplete, g.out[0].Cause)
 	})
-	t.Run("a window that has its stop is over at its begin", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a window that has its stop is over at its begin", func(t *testing.T, g *rig) {
 		n := &machine.Node{Rules: g.runs[0].Rules}
 		var other machine.Tree
 		out := other.Step(g.now, &machine.Input{Kind: machine.Begin, Node: n, Window: &fold.Window{Stop: stop}})
@@ -98,8 +96,7 @@ func TestStep(t *testing.T) {
 		require.Same(t, stop, out[0].Stop)
 		require.Equal(t, machine.Over, n.Phase())
 	})
-	t.Run("another guard's cancel that is observed is asked for, and the run goes on", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "another guard's cancel that is observed is asked for, and the run goes on", func(t *testing.T, g *rig) {
 		in := machine.Input{
 			Kind: machine.Cancel, Guard: &machine.Guard{
 				Observe: true, Reason: "no_output",
@@ -130,8 +127,7 @@ func TestStepAdopt(t *testing.T) {
 		g.feed(g.runs[0], &in)
 		return in
 	}
-	t.Run("an extension", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "an extension", func(t *testing.T, g *rig) {
 		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
 		require.Equal(t, 2*time.Hour, g.runs[0].Budget())
 		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
@@ -161,8 +157,7 @@ func TestStepAdopt(t *testing.T) {
 		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
 		require.Equal(t, verdict.Never, g.tree.Due())
 	})
-	t.Run("nothing while its end is recorded", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "nothing while its end is recorded", func(t *testing.T, g *rig) {
 		g.tickAt(2 * time.Hour)
 		in := adopt(g, fold.Window{Extended: time.Hour})
 		require.True(t, in.Wait)
@@ -174,8 +169,7 @@ func TestStepAdopt(t *testing.T) {
 // TestStepHolds protects holds and pauses.
 func TestStepHolds(t *testing.T) {
 	limits := verdict.HoldLimits{Cap: 10 * time.Minute}
-	t.Run("a hold that stops the wall clock stops that of all layers", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a hold that stops the wall clock stops that of all layers", func(t *testing.T, g *rig) {
 		a := g.layer(g.runs[0], hour())
 		b := g.layer(g.runs[0], hour())
 		h := g.hold(a, "approval", limits, true)
@@ -211,8 +205,7 @@ func TestStepHolds(t *testing.T) {
 		g.give(g.runs[0], machine.Tick)
 		require.Equal(t, 6*time.Minute+1, g.tree.Due(), "its silence begins again")
 	})
-	t.Run("a key is open once, and a cap ends the run", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a key is open once, and a cap ends the run", func(t *testing.T, g *rig) {
 		g.hold(g.runs[0], "build", limits, false)
 		in := machine.Input{Kind: machine.OpenHold, ID: verdict.HoldID{Key: "build"}}
 		g.feed(g.runs[0], &in)
@@ -247,8 +240,7 @@ func TestStepHolds(t *testing.T) {
 		require.True(t, g.release(h))
 		require.Equal(t, machine.Recording, a.Phase(), "the hold was open for too long")
 	})
-	t.Run("a pause of nearly any length stops layers, too", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a pause of nearly any length stops layers, too", func(t *testing.T, g *rig) {
 		a := g.layer(g.runs[0], hour())
 		g.pass(time.Minute)
 		g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: verdict.Never - 1}, true)
@@ -261,9 +253,7 @@ func TestStepHolds(t *testing.T) {
 // TestStepBusy protects when the host is asked whether it is busy.
 func TestStepBusy(t *testing.T) {
 	silent := func(t *testing.T) (*rig, *machine.Node, *machine.Inquiry) {
-		l := verdict.Off()
-		l.Idle = time.Minute
-		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g := newRig(t, machine.Rules{AsksBusy: true}, silence())
 		require.Equal(t, kinds(machine.Ask), g.tickAt(time.Minute+1))
 		q := g.out[0].Inquiry
 		require.Empty(t, g.give(g.runs[0], machine.Look), "it is asked once")
@@ -323,9 +313,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, verdict.WallClock, g.out[1].Trip.Verdict.Limit)
 	})
 	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
-		l := verdict.Off()
-		l.Idle = time.Minute
-		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g := newRig(t, machine.Rules{AsksBusy: true}, silence())
 		g.now.Machine, g.tree.Traced = true, true
 		g.tickAt(time.Minute + 1)
 		q := g.out[0].Inquiry
@@ -343,9 +331,7 @@ func TestStepBusy(t *testing.T) {
 		}
 	})
 	t.Run("after an answer polls look", func(t *testing.T) {
-		l := verdict.Off()
-		l.Idle = time.Minute
-		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g := newRig(t, machine.Rules{AsksBusy: true}, silence())
 		g.now.Machine = true
 		g.tickAt(time.Minute + 1)
 		require.True(t, g.runs[0].Quiet(g.now.At))
@@ -373,9 +359,7 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, g.now.At, g.runs[0].Seen().Signs.Activity)
 	})
 	t.Run("what needs a look waits for the answer", func(t *testing.T) {
-		l := verdict.Off()
-		l.Idle = time.Minute
-		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g := newRig(t, machine.Rules{AsksBusy: true}, silence())
 		g.pass(2 * time.Minute)
 		in := machine.Input{Kind: machine.OpenHold, ID: verdict.HoldID{Key: "build"}}
 		require.Equal(t, kinds(machine.Ask), g.feed(g.runs[0], &in))

@@ -58,8 +58,7 @@ func attached(t *testing.T, limits verdict.Limits, after time.Duration, found fo
 
 // TestTrip protects what a trip knows of its window, by which the store says whether more is known.
 func TestTrip(t *testing.T) {
-	t.Run("of the wall clock: the pauses", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "of the wall clock: the pauses", func(t *testing.T, g *rig) {
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		g.pass(10 * time.Minute)
 		require.True(t, g.release(h))
@@ -120,8 +119,7 @@ func TestTrace(t *testing.T) {
 		require.Empty(t, g.feed(g.runs[0], &machine.Input{Kind: machine.Sign}))
 		return g, g.runs[0]
 	}
-	t.Run("an attach that took no time has no end of its own", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "an attach that took no time has no end of its own", func(t *testing.T, g *rig) {
 		g.tree.Traced = true
 		require.Empty(t, g.give(g.runs[0], machine.Attached))
 		g.pass(time.Second)
@@ -142,8 +140,7 @@ func TestTrace(t *testing.T) {
 		require.True(t, g.out[1].Signal.Refused)
 		require.False(t, g.out[0].Signal.Refused, "the sign of life did not")
 	})
-	t.Run("a call is told of in each run, up to the one that refused it", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "a call is told of in each run, up to the one that refused it", func(t *testing.T, g *rig) {
 		a := g.layer(g.runs[0], hour())
 		b := g.layer(a, hour())
 		g.tree.Traced = true
@@ -228,8 +225,7 @@ func TestForeignPause(t *testing.T) {
 		}
 		return h, fold.Event{}
 	}
-	t.Run("this process's for one that it has open", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "this process's for one that it has open", func(t *testing.T, g *rig) {
 		_, opened := own(g)
 		g.pass(10 * time.Minute)
 		adopt(g, opened, released(opened.ID, time.Minute))
@@ -270,8 +266,7 @@ func TestForeignPause(t *testing.T) {
 			require.True(t, pause.Closed, key)
 		}
 	})
-	t.Run("nobody's in a layer that began when it was over", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "nobody's in a layer that began when it was over", func(t *testing.T, g *rig) {
 		g.pass(2 * time.Minute)
 		a := g.layer(g.runs[0], hour())
 		g.tree.Traced = true
@@ -286,8 +281,7 @@ func TestForeignPause(t *testing.T) {
 		require.Equal(t, 90*time.Second, g.worked(g.runs[0]))
 		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
 	})
-	t.Run("an opening and its release wait together", func(t *testing.T) {
-		g := newRig(t, machine.Rules{}, hour())
+	inHour(t, "an opening and its release wait together", func(t *testing.T, g *rig) {
 		h, _ := own(g)
 		g.release(h)
 		all := g.runs[0].Pending.Pauses()
@@ -313,6 +307,18 @@ func hour() verdict.Limits {
 	l := verdict.Off()
 	l.WallClock = time.Hour
 	return l
+}
+
+// silence is a minute of idle and nothing else.
+func silence() verdict.Limits {
+	l := verdict.Off()
+	l.Idle = time.Minute
+	return l
+}
+
+// inHour runs a case of a test with a session of an hour.
+func inHour(t *testing.T, name string, test func(t *testing.T, g *rig)) {
+	t.Run(name, func(t *testing.T) { test(t, newRig(t, machine.Rules{}, hour())) })
 }
 
 func newRig(t *testing.T, rules machine.Rules, limits verdict.Limits) *rig {
