@@ -236,26 +236,6 @@ func (b *fixture) requireComplete() {
 }
 
 func TestComplete(t *testing.T) {
-	runFixture(t, "a finished run never fires, however late it is attached", func(b *fixture) {
-		wd := b.attach()
-		b.pass(time.Hour)
-		require.NoError(b.t, wd.Complete())
-		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrComplete)
-		require.False(b.t, hasFired(wd))
-		require.NoError(b.t, wd.Complete(), "it is complete already")
-		require.NoError(b.t, wd.Close())
-		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
-		b.pass(100 * 24 * time.Hour)
-		b.requireComplete()
-		require.Len(b.t, b.events(watchdog.EventComplete), 1)
-		require.Empty(b.t, b.events(watchdog.EventCancel))
-	})
-	runFixture(t, "nor with a later start of the host", func(b *fixture) {
-		require.NoError(b.t, b.attach().Complete())
-		b.pass(30 * 24 * time.Hour)
-		b.run.StartedAt = b.clock.Now()
-		b.requireComplete()
-	})
 	runFixture(t, "a run that its host closed or whose parent ended cannot be complete", func(b *fixture) {
 		wd := b.attach()
 		require.NoError(b.t, wd.Close())

@@ -233,7 +233,10 @@ func liveAndDie(t *testing.T, store watchdog.EventStore) {
 		require.Nil(b.t, wd.Stop()) // warns
 		synced(b.t, wd)
 		cancelRun(b.t, wd, watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(b.t, b.resume().Complete())
+		wd = b.resume()
+		require.NoError(b.t, wd.Complete())
+		require.NoError(b.t, wd.Complete(), "it is complete already")
+		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
 		b.requireComplete()
 	})
 }
