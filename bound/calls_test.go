@@ -52,7 +52,7 @@ func TestKey(t *testing.T) {
 		call, _, _ := keyed()
 		for _, work := range []func(context.Context) (string, error){
 			ignoring(0, nil), ignoring(0, errTick), obeying,
-			func(context.Context) (string, error) { panic(canaryPanic) },
+			panicking(0),
 			func(context.Context) (string, error) { runtime.Goexit(); return "", nil },
 		} {
 			func() {
@@ -96,9 +96,9 @@ func TestPanic(t *testing.T) {
 		return nil
 	}
 	t.Run("reaches the caller as a panic, with its value and its stack", func(t *testing.T) {
-		p := panicOf(t.Context(), tick, func(context.Context) (string, error) { panic(canaryPanic) })
+		p := panicOf(t.Context(), tick, panicking(0))
 		require.Equal(t, canaryPanic, p.Value)
-		require.Contains(t, string(p.Stack), "TestPanic")
+		require.Contains(t, string(p.Stack), "panicking")
 		require.NoError(t, p.Unwrap())
 		require.Contains(t, p.Error(), canaryPanic)
 		require.Contains(t, p.Error(), string(p.Stack))
@@ -135,6 +135,14 @@ func TestPanic(t *testing.T) {
 
 // canaryPanic is what calls panic with: it must be in no log.
 const canaryPanic = "canary-77aa"
+
+// panicking is work that panics after a time, whatever happens to its context.
+func panicking(d time.Duration) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		time.Sleep(d)
+		panic(canaryPanic)
+	}
+}
 
 func logTo(log io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(log, nil)) }
 
@@ -216,16 +224,13 @@ func ownGoroutines() int {
 func TestLatePanic(t *testing.T) {
 	bubble(t, "harms nobody, and is counted, listed and logged without what it says", func(t *testing.T) {
 		call, calls, log := keyed()
-		out := bound.Do(t.Context(), call, func(context.Context) (string, error) {
-			time.Sleep(time.Hour)
-			panic(canaryPanic)
-		})
+		out := bound.Do(t.Context(), call, panicking(time.Hour))
 		require.True(t, out.Abandoned)
 		time.Sleep(time.Hour)
 		require.Equal(t, bound.Counts{Abandoned: 1, Ended: 1, Panicked: 1}, calls.Counts())
 		end := calls.LateEnds()[0]
 		require.Equal(t, canaryPanic, end.Panic.Value)
-		require.Contains(t, string(end.Panic.Stack), "TestLatePanic")
+		require.Contains(t, string(end.Panic.Stack), "panicking")
 		require.Contains(t, log.String(), `"level":"ERROR","msg":"abandoned call panicked","key":"tick"`)
 		require.Contains(t, log.String(), `"panic_type":"string"`)
 		require.NotContains(t, log.String(), canaryPanic)
@@ -233,20 +238,14 @@ func TestLatePanic(t *testing.T) {
 	bubble(t, "is logged where there are no Calls", func(t *testing.T) {
 		call, _, log := keyed()
 		call.Key, call.Calls = "", nil
-		bound.Do(t.Context(), call, func(context.Context) (string, error) {
-			time.Sleep(time.Hour)
-			panic(canaryPanic)
-		})
+		bound.Do(t.Context(), call, panicking(time.Hour))
 		time.Sleep(time.Hour)
 		require.Contains(t, log.String(), "abandoned call panicked")
 	})
 	bubble(t, "is logged with the run where there is one, by its logger", func(t *testing.T) {
 		log := &locked.Buffer{}
 		wd := watched(t, watchdog.Config{Logger: logTo(log)})
-		bound.Do(wd.Context(), bound.Call{Limit: time.Second, Grace: time.Second}, func(context.Context) (string, error) {
-			time.Sleep(time.Hour)
-			panic(canaryPanic)
-		})
+		bound.Do(wd.Context(), bound.Call{Limit: time.Second, Grace: time.Second}, panicking(time.Hour))
 		time.Sleep(time.Hour)
 		require.Contains(t, log.String(), `"run":"s-1"`)
 	})
@@ -287,7 +286,7 @@ func TestRelease(t *testing.T) {
 			return "", nil
 		})
 		require.Panics(t, func() {
-			bound.Do(t.Context(), call, func(context.Context) (string, error) { panic(canaryPanic) })
+			bound.Do(t.Context(), call, panicking(0))
 		})
 	})
 	bubble(t, "may panic: it is logged, and the caller has its answer", func(t *testing.T) {

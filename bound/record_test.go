@@ -172,6 +172,13 @@ func onRecord(t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *rec
 	})
 }
 
+// overrun is the one that the run has on record.
+func (r *recorded) overrun(t *testing.T) map[string]any {
+	t.Helper()
+	synctest.Wait()
+	return onlyOverrun(t, r.store, "s-1")
+}
+
 func TestOnRecord(t *testing.T) {
 	plain, observed := watchdog.Config{}, watchdog.Config{ObserveOnly: true}
 	hourly := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Idle: 20 * time.Second}}
@@ -180,8 +187,7 @@ func TestOnRecord(t *testing.T) {
 	runRecorded(t, "is a call that overran, once, with what it did last", plain, func(t *testing.T, wd *recorded) {
 		call, _, _ := keyed()
 		bound.Do(wd.Context(), call, noting("grep", 63*time.Second))
-		synctest.Wait()
-		on := onlyOverrun(t, wd.store, "s-1")
+		on := wd.overrun(t)
 		require.Equal(t, map[string]any{
 			"key": "tick", "layer": "soft", "limit_seconds": 60.0, "elapsed_seconds": 63.0, "note": "grep",
 			"session_started_at": on["session_started_at"], "overran_at": on["overran_at"],
@@ -242,8 +248,7 @@ func TestOnRecord(t *testing.T) {
 		build := layer(t, wd.Watchdog, "build", watchdog.Budget{WallClock: 30 * time.Second})
 		bound.Do(wd.Context(), tick, obeying)
 		bound.Do(build.Context(), tick, obeying)
-		synctest.Wait()
-		on := onlyOverrun(t, wd.store, "s-1")
+		on := wd.overrun(t)
 		require.Equal(t, "s-1", on["limited_by"])
 		require.InDelta(t, 40, on["limit_seconds"], 1e-6)
 	})
@@ -290,8 +295,7 @@ func TestOnRecord(t *testing.T) {
 		call, _, _ := keyed()
 		call.Key = "a\n" + strings.Repeat("k", 1000)
 		bound.Do(wd.Context(), call, noting("b\x00"+strings.Repeat("n", 1000), 2*time.Minute))
-		synctest.Wait()
-		on := onlyOverrun(t, wd.store, "s-1")
+		on := wd.overrun(t)
 		require.Equal(t, "a "+strings.Repeat("k", 198), on["key"])
 		require.Equal(t, "b "+strings.Repeat("n", 198), on["note"])
 		time.Sleep(time.Hour)
@@ -307,10 +311,7 @@ func TestSecretsOfCalls(t *testing.T) {
 			require.NoError(t, err)
 			r.store.set(errDiskFull, nil)
 			require.Panics(t, func() {
-				bound.Do(wd.Context(), tick, func(context.Context) (string, error) {
-					time.Sleep(65 * time.Second)
-					panic(canaryPanic)
-				})
+				bound.Do(wd.Context(), tick, panicking(65*time.Second))
 			})
 			bound.Do(wd.Context(), tick, ignoring(65*time.Second, errCanary))
 			ctx, cut := context.WithCancelCause(wd.Context())
@@ -396,30 +397,6 @@ func TestStoreOfOverruns(t *testing.T) {
 			require.NoError(t, wd.Close())
 			require.Len(t, overrunsOf(t, r.store, "s-2"), 1025)
 		})
-	})
-}
-
-// TestOverrunIsNoWindow protects windows from events that tell of none, whatever stands in them.
-func TestOverrunIsNoWindow(t *testing.T) {
-	onRecord(t, watchdog.Config{}, func(t *testing.T, wd *recorded) {
-		bound.Do(wd.Context(), tick, obeying)
-		synctest.Wait()
-		require.NoError(t, wd.store.Append(t.Context(), watchdog.Event{
-			ID: "other", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventOverrun,
-			Payload: json.RawMessage(`{"session_started_at":"later"}`), Timestamp: time.Now(),
-		}))
-		stop, err := wd.Sync(t.Context())
-		require.NoError(t, err)
-		require.Nil(t, stop)
-		for _, attach := range []func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error){
-			watchdog.New, watchdog.Resume,
-		} {
-			again, err := attach(t.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()},
-				watchdog.Config{Store: wd.store, Logger: quiet})
-			require.NoError(t, err)
-			require.Equal(t, wd.StartedAt(), again.StartedAt())
-			require.NoError(t, again.Close())
-		}
 	})
 }
 
