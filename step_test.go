@@ -186,12 +186,6 @@ func TestStep(t *testing.T) {
 		require.Len(f.t, f.events(watchdog.EventUnstuck), 1)
 		require.InDelta(f.t, 5, len(f.events(watchdog.EventCheckpoint)), 2)
 	})
-	runFixture(t, "a wrong config is an error", func(f *fixture) {
-		f.cfg.Loop.Mode = "maybe"
-		_, err := watchdog.New(f.t.Context(), f.run, f.cfg)
-		require.ErrorIs(f.t, err, watchdog.ErrInvalid)
-		require.ErrorContains(f.t, err, "Mode")
-	})
 }
 
 // TestStepOfPerson protects a run in which a person asks for the same again.

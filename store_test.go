@@ -127,12 +127,6 @@ func TestMaxStops(t *testing.T) {
 		f.cfg.MaxStops = watchdog.NoLimit
 		f.resume()
 	})
-	inFixture(t, func(f *fixture) {
-		f.cfg.MaxStops = -1
-		_, err := watchdog.New(context.Background(), f.run, f.cfg)
-		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		require.ErrorContains(t, err, "MaxStops is -1")
-	})
 }
 
 // TestRetryRace has runs on the machine's clock, whose lanes share the one timer of all, lose events and close at

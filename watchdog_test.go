@@ -138,6 +138,8 @@ func TestInputInvalid(t *testing.T) {
 		{"a warning at no number", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{math.NaN()} }, watchdog.ErrInvalid, "NaN"},
 		{"a warning twice", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{0.5, 0.5} }, watchdog.ErrInvalid, "twice"},
 		{"a negative record timeout", func(b *fixture) { b.cfg.RecordTimeout = -1 }, watchdog.ErrInvalid, "RecordTimeout"},
+		{"a negative number of stops", func(b *fixture) { b.cfg.MaxStops = -1 }, watchdog.ErrInvalid, "MaxStops is -1"},
+		{"no such mode of loops", func(b *fixture) { b.cfg.Loop.Mode = "maybe" }, watchdog.ErrInvalid, "Mode"},
 		{"a keeper and no store", func(b *fixture) { b.cfg.Store, b.cfg.Keeper = nil, &fakeKeeper{} }, watchdog.ErrInvalid, "set Store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

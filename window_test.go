@@ -3,7 +3,6 @@ package watchdog_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,25 +27,6 @@ func TestResume(t *testing.T) {
 		wd := b.resume()
 		require.Equal(b.t, noon.Add(5*time.Hour+time.Second), wd.StartedAt())
 		require.Len(b.t, b.events(watchdog.EventResume), 1)
-	})
-}
-
-// put stores an event as another writer would.
-func (b *fixture) put(i int, kind, payload string) {
-	b.t.Helper()
-	require.NoError(b.t, b.store.Memory.Append(context.Background(), watchdog.Event{
-		ID: fmt.Sprintf("other-%d", i), AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: kind,
-		Payload: json.RawMessage(payload), Timestamp: noon.Add(time.Duration(i) * time.Second),
-	}))
-}
-
-func TestUnreadableEvent(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
-		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
-		require.ErrorContains(t, err, "other-7")
-		require.ErrorContains(t, err, "correct or delete that event")
 	})
 }
 
@@ -113,18 +93,6 @@ func TestFreshWindows(t *testing.T) {
 		b.t.Helper()
 		return openLayer(b.t, wd, "step", watchdog.Budget{WallClock: 500 * time.Millisecond})
 	}
-	runFixture(t, "at one instant, side by side", func(b *fixture) {
-		wd := b.attach()
-		one, other := layer(b, wd), layer(b, wd)
-		stop := cancelRun(b.t, one, watchdog.Cancellation{Reason: "host_gone"})
-		b.live(other)
-		again := cancelRun(b.t, other, watchdog.Cancellation{Reason: "host_gone"})
-		require.NotEqual(b.t, stop.EventID(), again.EventID())
-		events, err := b.store.Memory.Read(b.t.Context(), watchdog.AggregateType, "s-1/step")
-		require.NoError(b.t, err)
-		require.Len(b.t, events, 2)
-		require.ElementsMatch(b.t, []string{stop.EventID(), again.EventID()}, []string{events[0].ID, events[1].ID})
-	})
 	runFixture(t, "and nothing is read for it", func(b *fixture) {
 		wd := b.attach()
 		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
@@ -151,26 +119,6 @@ func TestFreshWindows(t *testing.T) {
 			require.NoError(b.t, json.Unmarshal(e.Payload, &payload))
 			require.Regexp(b.t, `,"window":"[0-9a-f-]{36}"}$`, string(e.Payload))
 		}
-	})
-}
-
-// TestWindowChain protects that what a resume opened counts, and not what has the latest start: a resume dated ahead is
-// an error that names it, and another resume opens a window after it.
-func TestWindowChain(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.attach()
-		b.pass(over)
-		b.put(9, watchdog.EventResume,
-			`{"session_started_at":"2026-05-04T12:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
-		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-		require.ErrorIs(b.t, err, watchdog.ErrInvalid)
-		require.ErrorContains(b.t, err, "other-9")
-		require.ErrorContains(b.t, err, "in the future")
-		wd := b.resume()
-		b.live(wd)
-		require.Equal(b.t, b.clock.Now().Truncate(time.Microsecond), wd.StartedAt())
-		b.pass(time.Hour)
-		require.Equal(b.t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
 	})
 }
 
