@@ -30,7 +30,6 @@ func TestParallel(t *testing.T) {
 		cfg := limits
 		cfg.Tool = map[string]watchdogeino.Limits{"slow": {Limit: 20 * time.Minute}}
 		m := scripted(calls("hammer", "slow", "look", "hammer"), says("done"))
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		slow := streamable{"slow", func(ctx context.Context, _ func(string) bool) error { return until(ctx) }}
 		began := time.Now()
 		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(cfg), m, kinds(until)["invokable"], slow, look), streaming)
@@ -50,7 +49,6 @@ func TestParallel(t *testing.T) {
 func TestUnstuck(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error { send("nothing"); return nil }}
 		m := scripted(calls("look", "listen", "look"))
 		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, listen, look), streaming)
@@ -244,7 +242,6 @@ func TestAgain(t *testing.T) {
 		budget.Spend.Errors = 1 // what is made again is no error
 		wd := newRun(t, budget)
 		m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
 		require.NoError(t, err)
 		assert.Equal(t, "done", last)

@@ -161,7 +161,6 @@ func TestGraphLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wd := newRun(t, watchdog.Budget{})
 		guard, inner := watchdogeino.New(limits), scripted(calls("look"))
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		m, node := guard.Model(inner), newNode(t, guard, look)
 		var err error
 		for range 20 {
@@ -181,12 +180,14 @@ func TestGraphLoop(t *testing.T) {
 // stream calls the tool "hammer", as eino does.
 func stream(
 	ctx context.Context, t *testing.T, cfg watchdogeino.Config, run func(context.Context, func(string) bool) error,
-) (*schema.StreamReader[string], error) {
+) *schema.StreamReader[string] {
 	t.Helper()
 	hammer := streamable{"hammer", run}
 	call, err := watchdogeino.New(cfg).WrapStreamableToolCall(ctx, hammer.StreamableRun, &adk.ToolContext{Name: "hammer"})
 	require.NoError(t, err)
-	return call(ctx, `{}`)
+	in, err := call(ctx, `{}`)
+	require.NoError(t, err)
+	return in
 }
 
 // inBubble runs a subtest with a run of an idle of a minute.
@@ -199,25 +200,23 @@ func TestStream(t *testing.T) {
 	silent := limits
 	silent.Tools.Idle = time.Minute
 	inBubble(t, "each piece is a sign of life", func(t *testing.T, wd *watchdog.Watchdog) {
-		in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 			for range 8 {
 				time.Sleep(time.Minute)
 				send("nail")
 			}
 			return nil
 		})
-		require.NoError(t, err)
 		all, err := pieces(in)
 		require.NoError(t, err)
 		assert.Len(t, all, 8)
 	})
 	inBubble(t, "the call lasts until the stream ends", func(t *testing.T, wd *watchdog.Watchdog) {
 		began := time.Now()
-		in, err := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
 			send("nail")
 			return until(ctx)
 		})
-		require.NoError(t, err)
 		within(t, 0, time.Since(began))
 		all, err := pieces(in)
 		require.NoError(t, err)
@@ -228,14 +227,13 @@ func TestStream(t *testing.T) {
 	})
 	inBubble(t, "a tool that ignores its context is told with its next piece", func(t *testing.T, wd *watchdog.Watchdog) {
 		var sent atomic.Int64
-		in, err := stream(wd.Context(), t, limits, func(_ context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, limits, func(_ context.Context, send func(string) bool) error {
 			for closed := false; !closed; sent.Add(1) {
 				time.Sleep(time.Minute - 2*time.Second)
 				closed = send("nail")
 			}
 			return nil
 		})
-		require.NoError(t, err)
 		all, err := pieces(in)
 		require.NoError(t, err)
 		require.Len(t, all, 11)
@@ -244,13 +242,12 @@ func TestStream(t *testing.T) {
 		assert.LessOrEqual(t, sent.Load(), int64(13))
 	})
 	inBubble(t, "a slow reader is not a tool that hangs", func(t *testing.T, wd *watchdog.Watchdog) {
-		in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 			for range 100 {
 				send("nail")
 			}
 			return nil
 		})
-		require.NoError(t, err)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		wd.Activity()
@@ -264,11 +261,10 @@ func TestStream(t *testing.T) {
 	})
 	inBubble(t, "an error passes through, with what came before", func(t *testing.T, wd *watchdog.Watchdog) {
 		boom := errors.New("boom")
-		in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 			send("nail")
 			return boom
 		})
-		require.NoError(t, err)
 		all, err := pieces(in)
 		assert.Equal(t, boom, err)
 		assert.Equal(t, []string{"nail"}, all)
@@ -277,13 +273,12 @@ func TestStream(t *testing.T) {
 	})
 	inBubble(t, "a reader that closes early ends the tool at once", func(t *testing.T, wd *watchdog.Watchdog) {
 		ended := make(chan error, 1)
-		in, err := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
+		in := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
 			send("nail")
 			ended <- until(ctx)
 			return nil
 		})
-		require.NoError(t, err)
-		_, err = in.Recv()
+		_, err := in.Recv()
 		require.NoError(t, err)
 		in.Close()
 		synctest.Wait()
@@ -299,15 +294,14 @@ func TestStream(t *testing.T) {
 	})
 	inBubble(t, "a reader that never comes holds nothing once the run is over", func(t *testing.T, wd *watchdog.Watchdog) {
 		ctx, cancel := context.WithCancel(wd.Context())
-		in, err := stream(ctx, t, silent, func(_ context.Context, send func(string) bool) error {
+		in := stream(ctx, t, silent, func(_ context.Context, send func(string) bool) error {
 			send("nail")
 			return nil
 		})
-		require.NoError(t, err)
 		synctest.Wait()
 		cancel()
 		synctest.Wait() // the bubble fails if a goroutine is left
-		_, err = in.Recv()
+		_, err := in.Recv()
 		require.ErrorIs(t, err, context.Canceled, "what was not read is not lost in silence")
 		_, err = in.Recv()
 		assert.Equal(t, io.EOF, err)
