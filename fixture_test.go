@@ -348,6 +348,7 @@ type countingStore struct {
 	watchdog.Memory
 
 	delay time.Duration
+	fail  error // what Select returns
 
 	mu         sync.Mutex
 	calls      calls
@@ -376,6 +377,9 @@ func (s *countingStore) Read(ctx context.Context, kind, id string) ([]watchdog.E
 }
 
 func (s *countingStore) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	if s.fail != nil {
+		return nil, s.fail
+	}
 	events, err := s.Memory.Select(ctx, of)
 	s.count(func() { s.calls.selects, s.read = s.calls.selects+1, s.read+len(events) })
 	return events, err

@@ -28,6 +28,7 @@ type hangingSpend struct {
 	calls int  // that are under way
 	most  int  // of them at one time
 	takes int
+	look  func() // in each call
 }
 
 func (s *hangingSpend) set(change func(s *hangingSpend)) {
@@ -50,9 +51,12 @@ func (s *hangingSpend) begin() error {
 	s.mu.Lock()
 	s.calls++
 	s.most = max(s.most, s.calls)
-	hang, fail := s.hang, s.fail
+	hang, fail, look := s.hang, s.fail, s.look
 	s.mu.Unlock()
 	defer s.set(func(s *hangingSpend) { s.calls-- })
+	if look != nil {
+		look()
+	}
 	if hang != nil {
 		<-hang
 	}
@@ -329,7 +333,7 @@ func TestSpendBounds(t *testing.T) {
 		cfg, before := own, goroutines()
 		cfg.PollOnly = true
 		started := 0
-		cfg.SpendStore = &watching{store, func() { started = max(started, goroutines()-before) }}
+		store.look = func() { started = max(started, goroutines()-before) }
 		wd := attach("s-1", cfg)
 		require.NoError(t, admit(t, wd, requests(100)).Settle(requests(200)))
 		refuse(t, wd, requests(600))
@@ -337,22 +341,6 @@ func TestSpendBounds(t *testing.T) {
 		require.Zero(t, started)
 		require.EqualValues(t, 200, store.charged(t, "team").Requests)
 	})
-}
-
-// watching looks around in each call.
-type watching struct {
-	*hangingSpend
-	look func()
-}
-
-func (w *watching) Take(ctx context.Context, s watchdog.Slice) (watchdog.Grant, error) {
-	w.look()
-	return w.hangingSpend.Take(ctx, s)
-}
-
-func (w *watching) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	w.look()
-	return w.hangingSpend.Return(ctx, id, unused)
 }
 
 // A talliedSpend notes what is taken by force, and can lose the answers of that.

@@ -516,28 +516,15 @@ func TestCheckpointBesides(t *testing.T) {
 	})
 }
 
-// An awaySelect is a Memory that selects nothing while err is set.
-type awaySelect struct {
-	watchdog.Memory
-	err error
-}
-
-func (s *awaySelect) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	return s.Memory.Select(ctx, of)
-}
-
 // TestCheckpointUnread protects that a run which asks for a checkpoint, because it is old, fails as a young one does.
 func TestCheckpointUnread(t *testing.T) {
 	for _, age := range []time.Duration{minute, 3 * time.Hour} {
 		inFixture(t, func(b *fixture) {
-			store := &awaySelect{}
+			store := &countingStore{}
 			b.cfg.Store = store
 			wd := b.attach()
 			b.pass(age)
-			store.err = errDiskFull
+			store.fail = errDiskFull
 			_, err := wd.Sync(b.t.Context())
 			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
 		})
