@@ -210,22 +210,6 @@ func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {
 	return n
 }
 
-func TestOneCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &flakyStore{}
-		var all []*watchdog.Watchdog
-		for i := range 64 {
-			wd := guard(t, watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Minute - time.Duration(i)}})
-			all = append(all, wd)
-		}
-		time.Sleep(2 * time.Minute)
-		for _, wd := range all {
-			require.Equal(t, all[0].Stop(), wd.Stop())
-		}
-		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-	})
-}
-
 // requireComplete reports that a run cannot be attached because it is complete.
 func (b *fixture) requireComplete() {
 	b.t.Helper()

@@ -14,22 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
-// TestResume has two processes that resume at once share one window.
-func TestResume(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.attach()
-		b.pass(5 * time.Hour)
-		b.cfg.Store = beforeAppend(b.store, func() {
-			b.pass(time.Second)
-			b.resume()
-			b.pass(time.Second)
-		})
-		wd := b.resume()
-		require.Equal(b.t, noon.Add(5*time.Hour+time.Second), wd.StartedAt())
-		require.Len(b.t, b.events(watchdog.EventResume), 1)
-	})
-}
-
 func TestResumeFails(t *testing.T) {
 	inCancelled := func(name string, test func(b *fixture, k *fakeKeeper)) {
 		runKept(t, name, func(b *fixture, k *fakeKeeper) {
