@@ -316,18 +316,6 @@ func TestObserveOnlyOnce(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a hold is reported once over its cap, and once for each silence", func(t *testing.T) {
-		cfg := watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-			openHold(t, wd, "tool", watchdog.HoldLimit{Cap: 10 * minute, Idle: minute})
-			after(time.Hour)
-			wd.Activity()
-			after(time.Hour)
-			require.Len(t, askedOf(wd), 3)
-			require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
-			requireRunning(t, wd)
-		})
-	})
 }
 
 func TestExtend(t *testing.T) {

@@ -369,33 +369,6 @@ func TestNoneIsNotWarnedOf(t *testing.T) {
 	})
 }
 
-// TestSettleOfTool protects the limit of a tool from a call that is settled without saying again which tool it was.
-func TestSettleOfTool(t *testing.T) {
-	for name, store := range map[string]watchdog.SpendStore{"in memory": nil, "in a store": &watchdog.Memory{}} {
-		t.Run(name, func(t *testing.T) {
-			scopes := teamOf(10)
-			scopes[0].Spend.Tools = map[string]int64{"rm": 10}
-			cfg := watchdog.Config{Logger: quiet, SpendStore: store, Budget: watchdog.Budget{Spend: watchdog.Spend{
-				Tools: map[string]int64{"rm": 10, "ls": 10}, WarnAt: []float64{},
-			}}}
-			if store != nil {
-				cfg.Scopes = scopes
-			}
-			wd := guard(t, cfg)
-			c := admit(t, wd, watchdog.Amount{ToolCalls: 5, Tool: "rm"})
-			require.NoError(t, c.Settle(watchdog.Amount{ToolCalls: 3}))
-			for _, u := range wd.Usage() {
-				switch u.Tool {
-				case "rm":
-					require.EqualValues(t, 3, u.Used, u)
-				case "ls":
-					require.Zero(t, u.Used, u)
-				}
-			}
-		})
-	}
-}
-
 // TestAdmitAllocates protects a host that admits each call from garbage: without a key there is none.
 func TestAdmitAllocates(t *testing.T) {
 	if racing.Enabled {
