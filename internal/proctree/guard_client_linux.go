@@ -130,6 +130,9 @@ func (g *guardClient) awaitReady(socket int, host []byte) error {
 		return fmt.Errorf("%w: the host's program, started again, ended before it became the guard (%v); "+
 			"is it a Go program that links this package itself, and may it start more processes and threads?", ErrGuard, state)
 	}
+	if ready.Error != "" {
+		return guardError(ready.Error)
+	}
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(ready.Started) + "/status")
 	if err != nil {
 		return fmt.Errorf("%w: read what the guard may do: %w", ErrGuard, err)

@@ -79,7 +79,11 @@ func guardMain() int {
 		return 1
 	}
 	g.fileLimit, g.scheduler.oom = files.Cur, own.OOM
-	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
+	ready := report{Started: g.pid}
+	if err := checkCalls(g.pid); err != nil {
+		ready.Error = err.Error()
+	}
+	if err := sendJSON(guardSocket, ready); err != nil || ready.Error != "" {
 		return 1
 	}
 	_ = json.Unmarshal([]byte(`{"scheduling":{}}`), new(request)) // the types, which are known then when one comes

@@ -5,6 +5,7 @@ package proctree_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -388,6 +389,39 @@ func goTo(place string) error {
 	default:
 		return errors.Join(mountProc(place), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
 	}
+}
+
+const callVariable = "PROCTREE_TEST_CALL"
+
+// startWithRefusedCall is a host that the system refuses a call. It prints the error of its second command: the guard of
+// the first was started before.
+func startWithRefusedCall() error {
+	runtime.LockOSThread()
+	number, err := strconv.ParseUint(os.Getenv(callVariable), 10, 32)
+	if err = cmp.Or(err, startTrue(), changes["takes no new privileges"](), refuseCall(uint32(number))); err != nil {
+		return err
+	}
+	fmt.Println(startTrue())
+	return nil
+}
+
+// TestRefusedCall checks that a command starts only where the system allows what ends it.
+func TestRefusedCall(t *testing.T) {
+	t.Parallel()
+	for name, number := range map[string]int{
+		"pidfd_open": 434, "pidfd_send_signal": 424, "waitid": syscall.SYS_WAITID,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := runRole(t, self, "refused", callVariable+"="+strconv.Itoa(number))
+			assert.Contains(t, text, proctree.ErrGuard.Error()+": the system refuses "+name+", without which")
+			assert.Contains(t, text, syscall.EPERM.Error())
+		})
+	}
+	t.Run("a call that is not needed", func(t *testing.T) {
+		t.Parallel()
+		assert.Equal(t, "<nil>", runRole(t, self, "refused", callVariable+"="+strconv.Itoa(syscall.SYS_SYSLOG)))
+	})
 }
 
 // TestLongFile checks that a file of /proc is read to its end, of which a read returns a page at most.

@@ -41,6 +41,7 @@ var roles = map[string]func() error{
 	"privileges":    printPrivileges,
 	"namespace":     runNamespace,
 	"place":         startInPlace,
+	"refused":       startWithRefusedCall,
 	"missed":        missOne,
 	"few files":     fewFiles,
 	"changing":      changeAndCompare,

@@ -82,7 +82,7 @@ type order struct {
 type report struct {
 	Started   int           `json:"started,omitempty"` // the PID of the first process
 	Errno     syscall.Errno `json:"failed,omitempty"`  // why the start failed, if the system said why
-	Error     string        `json:"problem,omitempty"` // why the start failed
+	Error     string        `json:"problem,omitempty"` // why the start failed, of a tree or of the guard
 	Unfit     bool          `json:"unfit,omitempty"`   // why the start failed: another guard could do it
 	Answer    bool          `json:"answer,omitempty"`  // Reached answers a signal
 	Reached   int           `json:"reached,omitempty"`

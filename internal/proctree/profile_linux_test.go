@@ -369,10 +369,26 @@ func changeCapabilities(change func(*capabilitySets)) error {
 }
 
 // allowCalls adds a filter that allows each system call to those of the calling thread.
-func allowCalls() error {
-	const setSeccomp, modeFilter, returnValue, allow = 22, 2, 0x06, 0x7fff0000
-	filter := []syscall.SockFilter{{Code: returnValue, K: allow}}
-	program := syscall.SockFprog{Len: 1, Filter: &filter[0]}
+func allowCalls() error { return filterCalls(allowAll) }
+
+// refuseCall has the system refuse a call of the calling thread, and of what it starts, with EPERM.
+func refuseCall(number uint32) error {
+	const loadNumber, jumpIfEqual, refuse = 0x20, 0x15, 0x00050000
+	return filterCalls(
+		syscall.SockFilter{Code: loadNumber},
+		syscall.SockFilter{Code: jumpIfEqual, K: number, Jf: 1},
+		syscall.SockFilter{Code: returnValue, K: refuse | uint32(syscall.EPERM)},
+		allowAll,
+	)
+}
+
+const returnValue = 0x06
+
+var allowAll = syscall.SockFilter{Code: returnValue, K: 0x7fff0000}
+
+func filterCalls(filter ...syscall.SockFilter) error {
+	const setSeccomp, modeFilter = 22, 2
+	program := syscall.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	return escape.ChangeThread(syscall.SYS_PRCTL, setSeccomp, modeFilter, uintptr(unsafe.Pointer(&program)))
 }
 

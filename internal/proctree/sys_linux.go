@@ -4,6 +4,7 @@ package proctree
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 	"unsafe"
@@ -96,6 +97,28 @@ func lookAtChild(which, pid, states int) (found int32, err error) {
 	err = failed(syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)),
 		uintptr(states|noHang|noWait), 0, 0))
 	return info.pid, err
+}
+
+// checkCalls returns an error if the system refuses this process a call without which nothing but the group of a command
+// could be ended. Older kernels lack some, and so do filters that know no newer ones.
+func checkCalls(self int) error {
+	refused := func(call string, err error) error {
+		return fmt.Errorf("the system refuses %s, without which processes of the command could not be ended; "+
+			"use Linux 5.3 or later, and a filter of system calls (seccomp) that allows it: %w", call, err)
+	}
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(self), 0, 0)
+	if errno != 0 {
+		return refused("pidfd_open", errno)
+	}
+	m := member{fd: int(fd)}
+	defer m.close()
+	if _, err := m.signal(0); err != nil {
+		return refused("pidfd_send_signal", err)
+	}
+	if _, err := lookAtChild(anyPID, 0, childExited); err != nil && !errors.Is(err, syscall.ECHILD) {
+		return refused("waitid", err)
+	}
+	return nil
 }
 
 // A pollFD is a struct pollfd, as ppoll takes it.
