@@ -62,6 +62,37 @@ func TestHistoryOfEscapes(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// TestListOfEscapes checks that one row whose state the server fails to read does not hide the others.
+func TestListOfEscapes(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, newDSN(t), postgres.Config{})
+	want := map[bool][]string{}
+	for i, state := range []string{
+		`{"outcome":"failed"}`, `{"phase":"\u0000","outcome":"failed"}`, `{"phase":"\ud800","outcome":"failed"}`,
+		`{"phase":"\\u0000","outcome":"failed"}`, `{"phase":"\\\u0000","outcome":"failed"}`, `{"outcome":"succeeded"}`,
+		`{"outcome":"failed\u0000"}`, `{"outcome\u0000":"failed"}`, `{"phase":"\u0000"}`,
+	} {
+		id := fmt.Sprint("run-", i)
+		_, row, err := s.Attach(t.Context(), session.Session{RunID: id, StartedAt: noon, State: []byte(state)})
+		require.NoError(t, err)
+		ending := session.Ending{RunID: id, Attempt: row.Attempt, Status: session.Finished, Reason: "complete"}
+		_, err = s.End(t.Context(), []session.Ending{ending})
+		require.NoError(t, err)
+		row.Status, row.Reason = ending.Status, ending.Reason
+		want[row.Failed()] = append(want[row.Failed()], id)
+	}
+	require.Len(t, want[true], 5)
+	for failed, reason := range map[bool]watchdog.StopReason{true: session.ReasonFailed, false: "complete"} {
+		page, err := s.List(t.Context(), session.ListQuery{Reason: reason, Limit: 100})
+		require.NoError(t, err)
+		var got []string
+		for _, listed := range page.Sessions {
+			got = append(got, listed.RunID)
+		}
+		require.ElementsMatch(t, want[failed], got, "%s", reason)
+	}
+}
+
 // cancelsOf attaches to runs and returns their cancels.
 func cancelsOf(t *testing.T, s *postgres.Store, n int) (all []session.BatchedCancel) {
 	t.Helper()
