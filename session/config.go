@@ -37,8 +37,8 @@ type KeeperConfig struct {
 	// threshold is: see [Session].Allowance. One that is shorter than that wins; the first is in the log.
 	RunThreshold func(runID string) time.Duration
 	// RunState adds to what the row of a run says what its watchdog does not know, such as limits that something else
-	// keeps. It is called for each write of a row: it must be quick. [Keeper.Refresh] has a row written soon. Nil adds
-	// nothing.
+	// keeps. It is called for each write of a row: it must be quick. [Keeper.Refresh] has a row written soon. If what it
+	// adds is no JSON, such as NaN, the row has only what the watchdog knows. Nil adds nothing.
 	RunState func(w *watchdog.Watchdog, state *State)
 	// Promise is the [Lease].Promise of this process, from [ShortestPromise] to [LongestPromise]. A process that cannot
 	// write to the database for three promises is taken for dead, and its runs can be cancelled. Zero means

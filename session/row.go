@@ -89,8 +89,9 @@ func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
 		state.Escalation = nil // its command has ended, or nobody waits for that
 	}
 	text, err := json.Marshal(&state)
-	if err != nil {
-		return nil // cannot happen: the state has numbers and texts
+	if err != nil { // of RunState: how the command ended must not be missing for that
+		state = stateOf(w)
+		text, _ = json.Marshal(&state)
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -156,6 +157,18 @@ func TestRunState(t *testing.T) {
 		require.NoError(f, wd.Close())
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 		require.Nil(f, f.state("s-1").Escalation, "it is not ending any more")
+	})
+}
+
+// TestRunStateWithoutJSON checks that a run whose host adds what is no JSON keeps what else its row says.
+func TestRunStateWithoutJSON(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Safety = math.NaN() }
+		f.start()
+		wd := f.attach("s-1")
+		require.JSONEq(f, `{"wall_clock_seconds":14400}`, string(f.row("s-1").State))
+		require.NoError(f, handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"}))
+		require.True(f, f.row("s-1").Failed())
 	})
 }
 
