@@ -324,6 +324,7 @@ func init() {
 	childSteps = script.Common()
 	maps.Copy(childSteps, script.Steps{
 		"stoppable":  stoppable,
+		"busy":       busy,
 		"serve":      serve,
 		"talk":       talk,
 		"answer":     answer,

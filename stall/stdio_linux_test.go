@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -194,17 +195,18 @@ func TestStoppedHost(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		after, stopped time.Duration
-		quiet          string // how long the command is silent after the stop began
+		host           string // what it is to do
 		trips          bool
 	}{
-		{"longer than the limit", 300 * time.Millisecond, 3500 * time.Millisecond, "4s", false},
-		{"and goes on shortly before the limit", 300 * time.Millisecond, 2500 * time.Millisecond, "3500ms", false},
-		{"and goes on shortly after the limit", time.Second, 2050 * time.Millisecond, "3500ms", false},
-		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "1m", true},
+		{"longer than the limit", 300 * time.Millisecond, 3500 * time.Millisecond, "stoppable:4s", false},
+		{"and goes on shortly before the limit", 300 * time.Millisecond, 2500 * time.Millisecond, "stoppable:3500ms", false},
+		{"and goes on shortly after the limit", time.Second, 2050 * time.Millisecond, "stoppable:3500ms", false},
+		{"longer than the limit, with much to do", time.Second, 2500 * time.Millisecond, "busy stoppable:4s", false},
+		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "stoppable:1m", true},
 	} {
 		parallel(t, c.name, func(t *testing.T) {
 			for range racing.Rounds(1, 5) {
-				cmd := command(t, "stoppable:"+c.quiet)
+				cmd := command(t, strings.Fields(c.host)...)
 				// In the group of the tests a stopped process would have the kernel hang up on all of it, when a process
 				// of it exits whose parent is a guard: if no shell is above the group, it is an orphaned one.
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -224,6 +226,19 @@ func TestStoppedHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// busy leaves its process so much to do that it hears late of a signal.
+func busy(string) error {
+	runtime.GOMAXPROCS(2)
+	for range 4 {
+		go func() {
+			for {
+				runtime.KeepAlive(nil)
+			}
+		}()
+	}
+	return nil
 }
 
 // stoppable:3s runs a command that is silent so long. It exits with 9 if that is a stall.

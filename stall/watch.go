@@ -90,7 +90,7 @@ func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over 
 // lookAndSet looks, and sets the timer for the next look if there has to be one.
 func (s *sentinel) lookAndSet(w *watching) *finding {
 	found, wait := s.look()
-	if found != nil && s.wasStopped(w.resumed) {
+	if found != nil && s.wasStopped(w.resumed, found.used-found.allowed) {
 		found, wait = nil, 0
 	}
 	if wait < verdict.Never {
@@ -116,13 +116,17 @@ func (s *sentinel) look() (*finding, time.Duration) {
 	return found, max(wait, 0)
 }
 
-// resumeDelay is how long the news can take that this process was stopped and goes on.
-const resumeDelay = 20 * time.Millisecond
+// How long the news can take that this process was stopped and goes on. A process that is late to find a silence was
+// stopped or has much to do, and then the news is late as well.
+const (
+	resumeDelay        = 20 * time.Millisecond
+	longestResumeDelay = time.Second
+)
 
-// wasStopped reports whether a silence that was just found is time in which this process was stopped. Then the command,
-// which is in the same job, was stopped as well.
-func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
-	timer := time.NewTimer(resumeDelay)
+// wasStopped reports whether a silence that was just found, so much after its limit, is time in which this process was
+// stopped. Then the command, which is in the same job, was stopped as well.
+func (s *sentinel) wasStopped(resumed <-chan os.Signal, late time.Duration) bool {
+	timer := time.NewTimer(min(resumeDelay+4*late, longestResumeDelay))
 	defer timer.Stop()
 	select {
 	case <-resumed:
