@@ -43,9 +43,7 @@
 //
 // A guard that is stopped, dies or has no free descriptors takes no more commands, and the next command gets a new one.
 // A start waits until its context ends, and at most ten seconds. No lock is held while anything waits for a guard.
-//
-// A guard that the system refuses a call which it needs to find and end processes says so when it starts, and no
-// command starts: a filter of system calls that is older than pidfd_open forbids it.
+// Where the system refuses a call that ends processes, as a filter older than pidfd_open does, no command starts.
 //
 // The guard sleeps until there is a request, an order, the end of a process, or something due.
 //

@@ -99,12 +99,11 @@ func lookAtChild(which, pid, states int) (found int32, err error) {
 	return info.pid, err
 }
 
-// checkCalls returns an error if the system refuses this process a call without which nothing but the group of a command
-// could be ended. Older kernels lack some, and so do filters that know no newer ones.
+// checkCalls returns an error where an old kernel or filter refuses a call without which only a group could be ended.
 func checkCalls(self int) error {
 	refused := func(call string, err error) error {
-		return fmt.Errorf("the system refuses %s, without which processes of the command could not be ended; "+
-			"use Linux 5.3 or later, and a filter of system calls (seccomp) that allows it: %w", call, err)
+		return fmt.Errorf("the system refuses %s, without which processes of the command could not be ended; use Linux 5.3 "+
+			"or later, and a filter of system calls (seccomp) that allows it: %w", call, err)
 	}
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(self), 0, 0)
 	if errno != 0 {
