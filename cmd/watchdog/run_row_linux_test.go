@@ -508,7 +508,7 @@ func TestRunAgain(t *testing.T) {
 			assert.Regexp(t, `^watchdog: run "job" has done its work, at 20\S+Z: use another --id, or write watchdog resume job `+
 				`first\n$`, o.stderr)
 			assert.False(t, f.exists("started"))
-			o = s.program(t, "resume", "job").must(t, 0)
+			s.program(t, "resume", "job").must(t, 0)
 			finish(t, f.stored(s, "--id job", "sh", "-c", "exit 5")).must(t, 5)
 			assert.Regexp(t, `\(before: failed\)`, s.program(t, "resume", "job").stdout)
 		})
