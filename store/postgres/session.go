@@ -205,8 +205,8 @@ func found[R interface{ exists() bool }](rows []R) []R {
 }
 
 // hasFailed is what [session.Session.Failed] is. The server fails to read a state with \u0000 or half a surrogate pair,
-// whatever field it is in, and one such row would hide all others. So these are read as a slash, which may stand after a
-// backslash, too, and makes no outcome of another text.
+// whatever field it is in, and one such row would hide all others. So these are read as a slash, which may also stand
+// after a backslash, and makes no outcome of another text.
 const (
 	hasFailed = `(s.status {=} 'finished' AND s.reason {=} 'complete'
 	AND coalesce((` + readState + ` {->>} 'outcome') {=} 'failed', false))`
