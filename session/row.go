@@ -80,20 +80,25 @@ func (b *rowBuilder) ending(r *keptRun) Ending {
 	return e
 }
 
+// state returns what the row says of a run. How it ended must not be missing because RunState adds what is no JSON.
 func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
+	text, err := stateWith(w, b.cfg.RunState)
+	if err != nil {
+		text, _ = stateWith(w, nil) // numbers and texts
+	}
+	return text
+}
+
+// stateWith returns what the watchdog knows of a run, and what else is added.
+func stateWith(w *watchdog.Watchdog, add func(*watchdog.Watchdog, *State)) (json.RawMessage, error) {
 	state := stateOf(w)
-	if b.cfg.RunState != nil {
-		b.cfg.RunState(w, &state)
+	if add != nil {
+		add(w, &state)
 	}
 	if w.Context().Err() != nil {
 		state.Escalation = nil // its command has ended, or nobody waits for that
 	}
-	text, err := json.Marshal(&state)
-	if err != nil { // of RunState: how the command ended must not be missing for that
-		state = stateOf(w)
-		text, _ = json.Marshal(&state)
-	}
-	return text
+	return json.Marshal(&state)
 }
 
 // allowance returns how long a run may be silent until its own limits have ended it and its row says so; 0 for none, as
