@@ -309,7 +309,7 @@ func promote(t *testing.T) {
 	t.Logf("%d histories are not linearizable with what was read from a server that was killed",
 		len(sessions.check(t, ofRuns))+len(spends.check(t, ofScopes)))
 	require.Empty(t, judge(t, sessions, withoutReads(ofRuns, killed, outcomeOfSession), outcomeOfSession,
-		"attach", "read", "freshen", "end", "warn done", "claim done", "cancel done", "expire lease expired"))
+		"attach", "read", "freshen", "end", " done", "expire lease expired"))
 	require.Empty(t, judge(t, spends, withoutReads(ofScopes, killed, outcomeOfSpend), outcomeOfSpend, "granted", "returned"))
 }
 
