@@ -64,6 +64,7 @@ func TestHostThatBlocks(t *testing.T) {
 					}
 				}}
 				inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+					time.Sleep(time.Second) // until it was told of the beginning: whoever is at that tells it of the end, too
 					end(wd)
 					require.EqualValues(t, 1, told.Load(), name)
 				})
