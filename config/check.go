@@ -16,29 +16,32 @@ import (
 func (c *Config) check() []*Error {
 	var faults []*Error
 	for _, k := range keys {
-		faults = append(faults, c.checkKey(k, func(path string) string { return path })...)
+		if fault := c.checkKey(k); fault != nil {
+			faults = append(faults, fault)
+		}
 	}
-	faults = append(faults, c.checkScopes()...)
 	faults = append(faults, c.checkWorkflow()...)
 	slices.SortStableFunc(faults, func(a, b *Error) int { // the lines of the file before the variables
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
-	c.dropWarnings()
+	if len(c.Budget.Spend.WarnAt) == 0 && !c.limitsSpend() { // switched off, where there is nothing to warn of
+		c.Budget.Spend.WarnAt = nil
+	}
 	if err := c.Budget.Validate(); err != nil && len(faults) == 0 {
 		faults = append(faults, &Error{Problem: fmt.Sprintf("%v (%s)", err, c.origins()), Err: err})
 	}
 	return faults
 }
 
-// checkKey returns what is wrong with a setting beside others. At returns the place of a path of the table.
-func (c *Config) checkKey(k key, at func(path string) string) []*Error {
+// checkKey returns what is wrong with a setting beside others, nil if nothing is.
+func (c *Config) checkKey(k key) *Error {
 	own, set := c.sources[k.path]
 	if !set || k.off(c) {
 		return nil
 	}
-	problem := c.unused(k, own, at)
+	problem := c.unused(k, own, func(path string) string { return path })
 	if problem == "" {
-		problem = cmp.Or(c.unreachable(k, own), c.unfit(k, own, at))
+		problem = cmp.Or(c.unreachable(k, own), c.unfit(k, own))
 	}
 	if problem == "" {
 		return nil
@@ -47,12 +50,12 @@ func (c *Config) checkKey(k key, at func(path string) string) []*Error {
 	if own.other {
 		path = k.otherPath
 	}
-	return []*Error{own.fault(at(path), k.show(c), problem)}
+	return own.fault(path, k.show(c), problem)
 }
 
 // unfit returns why a setting cannot be kept beside others. A sweeper that finds the keeper's lease expired judges a
 // session by its row, and a row can be a tenth of the threshold behind its run, or its pace.
-func (c *Config) unfit(k key, own source, at func(path string) string) string {
+func (c *Config) unfit(k key, own source) string {
 	is := func(path, how string) string {
 		return fmt.Sprintf("%s%s is %s by %s", path, how, keys.key(path).show(c), c.sources[path])
 	}
@@ -63,15 +66,14 @@ func (c *Config) unfit(k key, own source, at func(path string) string) string {
 	signal := cmp.Or(c.graces.signal, syscall.SIGINT) // the times after those that it leaves out are never waited for
 	leftOut := k.path == interruptGracePath && signal == syscall.SIGTERM ||
 		(k.path == interruptGracePath || k.path == terminateGracePath) && signal == syscall.SIGKILL
-	isReserve := strings.HasSuffix(k.path, strings.TrimPrefix(reserveCostPath, controlsBlock))
-	cost, currency := strings.Replace(k.path, ".reserve", "", 1), c.Budget.Spend.Cost.Currency
+	currency := c.Budget.Spend.Cost.Currency
 	return first([]when{
 		{k.path == gracePath && k.length(c) > keys.key(tickPath).length(c), "is longer than its budget: " + is(tickPath, "")},
 		{leftOut && !own.overriddenBy(c.sources[firstSignalPath]), "can never take effect: " + is(firstSignalPath, "")},
 		{k.path == pacePath && k.length(c) > kept.MaxPace(), fmt.Sprintf("is too slow for %s: rows would be too far behind "+
 			"their runs; at most %v is soon enough", is(stalledPath, ", which"), kept.MaxPace())},
-		{isReserve && c.Budget.Spend.Reserve.Cost != 0 && c.reserveCurrency != currency,
-			fmt.Sprintf("has another currency than its limit: %s is in %s by %s", at(cost), currency, c.sources[cost])},
+		{k.path == reserveCostPath && c.Budget.Spend.Reserve.Cost != 0 && c.reserveCurrency != currency,
+			fmt.Sprintf("has another currency than its limit: %s is in %s by %s", costPath, currency, c.sources[costPath])},
 	})
 }
 
@@ -123,11 +125,4 @@ func (c *Config) ends(limit key) bool {
 	rungs := c.Budget.Ladders.NoProgress
 	gentle := limit.path == noProgressPath && len(rungs) > 0 && rungs[0] != watchdog.DirectiveCancel
 	return !limit.off(c) && !gentle
-}
-
-// dropWarnings leaves out warnings that were switched off where there is nothing to warn of.
-func (c *Config) dropWarnings() {
-	if len(c.Budget.Spend.WarnAt) == 0 && !c.limitsSpend() {
-		c.Budget.Spend.WarnAt = nil
-	}
 }

@@ -23,8 +23,6 @@ type Config struct {
 	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
 	// set to 0 is off.
 	Budget watchdog.Budget
-	// Scopes are ready for [watchdog.New], beside those that the host has for each run, such as its tenant's.
-	Scopes []watchdog.SharedSpend
 	// Loop says when a run repeats itself, ready for [watchdog.New]. What was set to 0 is off.
 	Loop loop.Config
 	// Kinds classifies the host's own kinds of event, ready for [watchdog.New].
@@ -49,11 +47,9 @@ type Config struct {
 	graces          graces        // of an ending
 	extras          extras        // of a step
 	workflow        workflow
-	scopes          []scope              // as they are read
-	shared          watchdog.SharedSpend // of one of them, but its limits
-	reserveCurrency string               // of the reserve of a cost
-	prefix          string               // of the variables, if it is not the default one
-	sources         map[string]source    // by key path; a missing key has its default
+	reserveCurrency string            // of the reserve of a cost
+	prefix          string            // of the variables, if it is not the default one
+	sources         map[string]source // by key path; a missing key has its default
 }
 
 // A Tick holds the limits of a [bound.Call]. The zero value of each is its default.
@@ -76,14 +72,6 @@ type extras struct {
 	captureProbe              bool // read and not used
 	stallClass, terminalClass string
 	decisionFile              string
-}
-
-// A scope is one item of the list of scopes, read into a Config of its own.
-type scope struct {
-	place  string // of the item, such as runtime_controls.scopes[0]
-	file   string
-	line   int
-	config *Config
 }
 
 // A workflow holds the stall blocks of a file: of its steps, and what they have in common.

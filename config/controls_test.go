@@ -46,12 +46,6 @@ const everySetting = `runtime_controls:
     tools: {bash: 100, "404": 20}
     reserve: {tokens: 3000, cost: 0.25 EUR}
     warn_at: [0.5, 0.9]
-  scopes:
-  - scope: tenant-7
-    spend: {cost: 100 EUR}
-    period: day
-    zone: Europe/Berlin
-  - {scope: fleet, spend: {tools: {bash: 9000}, reserve: {tokens: 1}, tokens: 5000000, warn_at: 0}}
   loop:
     mode: strict
     classes: {deploy: change, poll_job: wait, "404": look}
@@ -90,19 +84,11 @@ var everyLoop = loop.Config{
 	Classes: map[string]loop.Class{"deploy": loop.Change, "poll_job": loop.Wait, "404": loop.Look},
 }
 
-var everyScope = []watchdog.SharedSpend{
-	{Scope: "tenant-7", Spend: watchdog.Spend{Cost: euros(100_000_000)}, Period: watchdog.PeriodDay, Zone: "Europe/Berlin"},
-	{Scope: "fleet", Spend: watchdog.Spend{
-		Tokens: 5_000_000, Tools: map[string]int64{"bash": 9000}, Reserve: watchdog.Totals{Tokens: 1}, WarnAt: []float64{},
-	}},
-}
-
 // TestControlsFile reads everySetting.
 func TestControlsFile(t *testing.T) {
 	c := parse(t, everySetting, nil)
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
-	require.Equal(t, everyScope, c.Scopes)
 	require.Equal(t, everyLoop, c.Loop)
 	require.Equal(t, watchdog.Kinds{
 		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
@@ -225,24 +211,6 @@ func TestLookupNames(t *testing.T) {
 		return "", false
 	})
 	require.NoError(t, err)
-}
-
-// TestScopesInForce expects the limits of a scope under its name, with its own sources.
-func TestScopesInForce(t *testing.T) {
-	c := parse(t, everySetting, nil)
-	const tenant = "runtime_controls.scopes.tenant-7."
-	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:25"})
-	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:27"})
-	require.Contains(t, settings(c), [3]string{tenant + "period", "day", "limits.yaml:28"})
-
-	t.Run("a limit that the host changed has its new value", func(t *testing.T) {
-		c.Scopes[0].Spend.Cost.Micros = 1
-		require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "0.000001 EUR", "limits.yaml:27"})
-	})
-	t.Run("a scope that the host added is shown", func(t *testing.T) {
-		c.Scopes = append(c.Scopes, watchdog.SharedSpend{Scope: "host", Spend: watchdog.Spend{Turns: 5}})
-		require.Contains(t, settings(c), [3]string{"runtime_controls.scopes.host.spend.turns", "5", "default"})
-	})
 }
 
 // FuzzMoney compares the parsing of money with exact arithmetic.
@@ -431,19 +399,6 @@ var contradictions = []row{
 	{"warnings of counts that are off", "spend: {tokens: 0, tools: {bash: 0}, warn_at: [0.5]}"},
 	{"a ladder of the input of a call without that limit", "ladders: {call_input: [retry]}"},
 	{"a ladder of errors without that limit", "ladders: {errors: [unstuck]}\n  spend: {tokens: 5}"},
-	{"a scope without a limit", "scopes:\n  - {scope: a, spend: {tokens: 0}}"},
-	{"a scope without a name", "scopes:\n  - {spend: {tokens: 5}}"},
-	{"a scope twice", "scopes:\n  - {scope: a, spend: {tokens: 5}}\n  - {scope: a, spend: {tokens: 5}}"},
-	{"a scope with a limit of one run", "scopes:\n  - {scope: a, spend: {tokens: 5, errors: 5}}"},
-	{"a scope with a zone and no period", "scopes:\n  - {scope: a, zone: UTC, spend: {tokens: 5}}"},
-	{"a scope with a reserve of a limit that is off", "scopes:\n  - {scope: a, spend: {tokens: 5, reserve: {turns: 1}}}"},
-	{"a scope whose reserve leaves nothing", "scopes:\n  - {scope: a, spend: {tokens: 5, reserve: {tokens: 5}}}"},
-	{"a scope of another currency than the run", "spend: {cost: 5 EUR}\n  scopes:\n  - {scope: a, spend: {cost: 5 USD}}"},
-	{
-		"two scopes of two currencies", "scopes:\n  - {scope: a, spend: {cost: 5 EUR}}\n  - {scope: b, spend: {cost: 5 USD}}",
-	},
-	{"a scope with a name too long for that of a tool",
-		"scopes:\n  - {scope: " + strings.Repeat("a", 250) + ", spend: {tools: {bash: 5}}}"},
 
 	{"classes where no loop is found", "loop: {mode: off, classes: {deploy: change}}"},
 	{"waits where no loop is found", "loop: {mode: off, waits: end}"},

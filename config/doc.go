@@ -32,7 +32,7 @@
 //
 // # The environment
 //
-// Each key but the sets of events, the scopes, the patterns and the commands of a probe and of also_end has a variable,
+// Each key but the sets of events, the patterns and the commands of a probe and of also_end has a variable,
 // such as WATCHDOG_SESSION_WALL_CLOCK_SECONDS. It overrides the file, and the same rules apply; a blank one is not set.
 // A misspelt variable of the process is an error. The host chooses where variables come from and how their names begin:
 // see [Lookup], [NoEnvironment] and [Loader].

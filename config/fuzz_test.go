@@ -73,7 +73,7 @@ func requireSteps(t *testing.T, disabled bool, s stall.Config) {
 func requireUsable(t *testing.T, c *config.Config) {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Scopes: c.Scopes, Kinds: c.Kinds, Loop: c.Loop,
+		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, Loop: c.Loop,
 		PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)

@@ -15,7 +15,6 @@ const (
 	sweepBlock    = "sweep"
 
 	spendBlock   = controlsBlock + ".spend"
-	scopesPath   = controlsBlock + ".scopes"
 	loopBlock    = controlsBlock + ".loop"
 	probeBlock   = stallBlock + ".probe"
 	alsoEndBlock = stallBlock + ".also_end"
@@ -41,7 +40,6 @@ type key struct {
 	independent bool // it has another use too, so it is not disabled when a variable switches off what it needs
 	common      bool // other programs use this name too: outside of its block it is taken for theirs
 	secret      bool // errors must not show its value
-	ofRun       bool // a limit that no scope can have
 	ofCheck     bool // a setting of a completion check, not of a step
 	unused      bool // it is accepted, because files of another system have it, and not used
 }
@@ -195,16 +193,6 @@ func (t table) ours(block string, content *yaml.Node) bool {
 func (t table) isOurs(path string, content *yaml.Node) bool {
 	if path == alsoEndBlock || path == probeThresholdPath { // no other program has these names
 		return true
-	}
-	if path == scopesPath { // other programs have scopes, too, such as those of a token
-		return content.Kind == yaml.SequenceNode && slices.ContainsFunc(content.Content, func(item *yaml.Node) bool {
-			for node, inner := range pairs(item) {
-				if nameOf(node) == "spend" && t.ours(spendBlock, inner) {
-					return true
-				}
-			}
-			return false
-		})
 	}
 	known := slices.ContainsFunc(t.at(path), func(k key) bool { return !k.common })
 	return known || t.isBlock(path) && t.ours(path, content)

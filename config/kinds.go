@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -192,13 +191,6 @@ func label(field func(*Config) *string, absent, example string) kind {
 	return k
 }
 
-func zoneProblem(name string) string {
-	_, err := time.LoadLocation(name)
-	return first([]when{
-		{true, unseenProblem(name)}, {err != nil || name == "Local", "is not a time zone that this machine knows"},
-	})
-}
-
 var (
 	classForm  = formOf(`^[A-Za-z0-9._-]{1,100}$`)
 	prefixForm = formOf(`^[A-Za-z0-9._:/@=+-]+$`)
@@ -292,21 +284,6 @@ func signal(field func(*Config) *syscall.Signal) kind {
 	k := of(field, parse, show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
 	k.schema = `{"type": ["string", "integer"]}`
 	return k
-}
-
-// scopes is the kind of the list of what runs share limits with. It has no variable: a variable cannot hold it.
-func scopes() kind {
-	return kind{
-		off: func(c *Config) bool { return len(c.Scopes)+len(c.scopes) == 0 },
-		show: func(c *Config) string {
-			var names []string
-			for _, one := range c.Scopes {
-				names = append(names, one.Scope)
-			}
-			return shown(cmp.Or(strings.Join(names, ", "), "none"), maxShown)
-		},
-		noVariable: true,
-	}
 }
 
 // A form is what a text must look like. It is compiled when it is used first, because every program that imports the

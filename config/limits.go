@@ -29,15 +29,14 @@ type Setting struct {
 	Source string
 }
 
-// Limits returns every setting, in the order of docs/configuration-reference.md, then the limits of each scope,
-// those that were set and are not used, and what is set for each step of a workflow, with the defaults of steps that
-// are set: [Config.Step] has them all. A limit that the host changed after Load has its new value and its old source.
+// Limits returns every setting, in the order of docs/configuration-reference.md, then those that
+// were set and are not used, and what is set for each step of a workflow, with the defaults of steps that are set:
+// [Config.Step] has them all. A limit that the host changed after Load has its new value and its old source.
 func (c *Config) Limits() []Setting {
 	var settings []Setting
 	for _, k := range keys {
 		settings = append(settings, c.setting(k))
 	}
-	settings = append(settings, c.setOfScopes()...)
 	for _, k := range unusedKeys {
 		if _, set := c.sources[k.path]; set {
 			settings = append(settings, c.setting(k))
@@ -135,9 +134,7 @@ func (t table) schema(path string) map[string]any {
 	if k.path != "" {
 		forms = append(forms, json.RawMessage(k.kind.schema))
 	}
-	if path == scopesPath {
-		forms[1] = map[string]any{"type": "array", "maxItems": maxFew, "items": t.block(path)}
-	} else if t.isBlock(path) {
+	if t.isBlock(path) {
 		forms = append(forms, t.block(path))
 	}
 	if k.path == "" {

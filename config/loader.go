@@ -72,7 +72,6 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	if !keys.key(stalledPath).off(c) {
 		c.Keeper.Threshold = c.Sweep.StalledThreshold
 	}
-	c.adoptScopes()
 	if c.Disabled {
 		c.Stall.Disabled, c.Sweep.Disabled = true, true
 		c.sources[enabledPath] = c.sources[disabledPath]

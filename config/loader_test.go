@@ -367,7 +367,6 @@ var misspeltVariables = []row{
 	{"a setting of loops that is gone and has another now", "", "WATCHDOG_LOOP_POLL_GAP=canary"},
 	{"a setting of loops unlike any of ours", "", "WATCHDOG_LOOP_DETECTION=canary"},
 	{"a count unlike any of ours", "", "WATCHDOG_SPEND_COST_RESERVE=canary"},
-	{"scopes, which have no variable", "", "WATCHDOG_RUNTIME_CONTROLS_SCOPES=canary"},
 	{"a key that has no variable", "", "WATCHDOG_STALL_PROBE_COMMAND=canary"},
 	{"a key that has no variable, without its block", "", "WATCHDOG_TERMINAL_PATTERNS=canary"},
 }

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A reader reads the settings of one of our blocks, of a scope, or of a stall block in a workflow.
+// A reader reads the settings of one of our blocks, or of a stall block in a workflow.
 type reader struct {
 	f           *file
 	rows        table
@@ -134,9 +134,6 @@ func (r *reader) setting(k key, path string, node, content *yaml.Node) bool {
 	case r.refuse != nil && r.refuse(k) != "":
 		r.fault(path, node.Line, content, r.refuse(k))
 		return false
-	case k.path == scopesPath:
-		r.f.scopes(k, node, content)
-		return true
 	}
 	if invalid := k.set(r.config, s.value); invalid != nil {
 		at := source{file: r.f.name, line: invalid.value.line}
@@ -195,8 +192,6 @@ func (r *reader) meant(block, name string) string {
 		return near
 	case r.isOther(name):
 		return name + ": at the top level"
-	case name == "limits" && r.root == scopesPath:
-		return "spend"
 	}
 	return append(slices.Concat(inside, elsewhere), "")[0]
 }

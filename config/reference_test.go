@@ -292,7 +292,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"runtime_controls: {idle_timeout: 5}", "runtime_controls: 5", "runtime_controls: {idle_timeout_seconds: 5m}",
 		"runtime_controls: {idle_timeout_seconds: -1}", "runtime_controls: {warn_at: [1]}", "sweep: {enabled: 1}",
 		"runtime_controls: {spend: {cost: 5}}", "runtime_controls: {spend: {tools: {bash: 0.5}}}",
-		"runtime_controls: {scopes: [{scope: a, cost: 5 EUR}]}", "runtime_controls: {loop: {mode: hard}}",
+		"runtime_controls: {loop: {mode: hard}}",
 		"runtime_controls: {ladders: {idle: [wrap_up]}}", "runtime_controls: {max_tick_duration_minutes: 61}",
 		"stall: {no_output_timeout: 5}", "stall: {enabled: false}", "stall: {probe: {command: []}}", "stall: {grace_int: 5s}",
 		"stall: {stall_threshold: 1}", "sweep: {keeper: {threshold: 5m}}", "steps: {a: {stall: {on_stall: {action: kill}}}}",
@@ -310,7 +310,7 @@ func TestSchemaRefuses(t *testing.T) {
 
 // TestSchemaHasEverySetting follows the path of each setting.
 func TestSchemaHasEverySetting(t *testing.T) {
-	c, err := config.Parse(file, []byte("runtime_controls: {scopes: [{scope: a, spend: {tokens: 5}}]}\ncompletion_check: {}\n"),
+	c, err := config.Parse(file, []byte("completion_check: {}\n"),
 		config.NoEnvironment)
 	require.NoError(t, err)
 	step := c.Step("x")

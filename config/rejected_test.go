@@ -61,10 +61,6 @@ func TestErrorFields(t *testing.T) {
 		"WATCHDOG_DISABLE=true": {
 			Variable: "WATCHDOG_DISABLE", Problem: "is not a variable that is read; did you mean WATCHDOG_DISABLED?",
 		},
-		"runtime_controls:\n  scopes:\n  - tenant-7\n": {
-			File: file, Line: 3, Key: "runtime_controls.scopes[0]", Value: "tenant-7",
-			Problem: "is not a mapping; allowed: the keys scope, period, zone, spend",
-		},
 		"stall:\n  probe:\n    command: [x, 5]\n    interval: 5s\n": {
 			File: file, Line: 3, Key: "stall.probe.command", Value: "item 2",
 			Problem: "is not a text to every reader; write it in quotes; allowed: a list of the program and its arguments " +
@@ -182,7 +178,6 @@ var (
 	badEvents   = form("runtime_controls:\n  events: {material: %s}\n")
 	badSpend    = form("runtime_controls:\n  spend:\n    %s: %s\n")
 	badLoop     = form("runtime_controls:\n  loop:\n    %s: %s\n")
-	badScope    = form("runtime_controls:\n  scopes:\n  - {%s}\n")
 )
 
 var rejectedFiles = []row{
@@ -342,23 +337,6 @@ var rejectedFiles = []row{
 	{"a setting of loops outside of its block", "runtime_controls:\n  waits: end\n"},
 	{"loops under a mistyped name", "runtime_controls:\n  loops: {waits: end}\n"},
 	{"loops outside of the block", "loop: {waits: end}\n"},
-	badKey("scopes that are a mapping", "scopes", "{scope: a, spend: {tokens: 5}}"),
-	badKey("scopes that are a name", "scopes", "tenant-7"),
-	{"a scope that is a name", "runtime_controls:\n  scopes:\n  - tenant-7\n"},
-	{"a scope that is an alias", "a: &a {scope: a}\nruntime_controls:\n  scopes:\n  - *a\n"},
-	badScope("a scope with a limit outside of its block", "scope: a, cost: 5 EUR"),
-	badScope("a scope with limits under another name", "scope: a, limits: {tokens: 5}"),
-	badScope("a scope with a mistyped key", "scope: a, perod: day"),
-	badScope("a scope with a mistyped limit", "scope: a, spend: {tokns: 5}"),
-	badScope("a scope with a negative limit", "scope: a, spend: {tokens: -5}"),
-	badScope("a scope with an unknown period", "scope: a, period: week"),
-	badScope("a scope with a mistyped period", "scope: a, period: days"),
-	badScope("a scope with an unknown zone", "scope: a, zone: Berlin"),
-	badScope("a scope with the zone of the machine", "scope: a, zone: Local"),
-	badScope("a scope with a name that some read as a number", "scope: 7"),
-	badScope("a scope with two names", "scope: a, scope: b"),
-	badScope("a scope that merges", "<<: {scope: a}"),
-	{"scopes outside of the block", "scopes:\n- {scope: a, spend: {tokens: 5}}\n"},
 	{"counts outside of the block", "spend: {tokens: 5}\n"},
 
 	badKey("events that are a list", "events", "[commit]"),

@@ -33,17 +33,15 @@ const (
 	loopClassesPath = loopBlock + ".classes"
 )
 
-// The table has all settings: keys those that stand once in a file, scopeKeys those of a scope, and unusedKeys what is
-// accepted and not used. A new setting is a new row; the file, the environment, the errors, the output, the reference
-// and the schema follow.
+// The table has all settings: keys those that are read, and unusedKeys what is accepted and not used. A new setting
+// is a new row; the file, the environment, the errors, the output, the reference and the schema follow.
 var (
 	keys       = complete(controlKeys, spendKeys, runKeys, stallKeys, sweepKeys)
-	scopeKeys  = complete(ownScopeKeys, ofScope(spendKeys))
 	unusedKeys = complete(table{
 		{path: controlsBlock + ".mcp_tool_timeout_seconds", unused: true},
 		{path: controlsBlock + ".watchdog_poll_seconds", unused: true},
 	})
-	allKeys = slices.Concat(keys, unusedKeys, scopeKeys)
+	allKeys = slices.Concat(keys, unusedKeys)
 )
 
 // gone are paths that are no longer read, with the setting to use.
@@ -81,21 +79,6 @@ func complete(parts ...table) table {
 func variableName(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, controlsBlock+"."), sweepBlock+".")
 	return strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
-}
-
-// ofScope returns the keys of limits as a scope has them.
-func ofScope(limits table) table {
-	moved := slices.Clone(limits)
-	for i := range moved {
-		k := &moved[i]
-		k.path = scopesPath + strings.TrimPrefix(k.path, controlsBlock)
-		k.noVariable = true
-		k.needs = slices.Clone(k.needs)
-		for j := range k.needs {
-			k.needs[j] = scopesPath + strings.TrimPrefix(k.needs[j], controlsBlock)
-		}
-	}
-	return moved
 }
 
 var controlKeys = table{
@@ -145,7 +128,7 @@ func spendTable() table {
 		limit := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend, count.Field) }
 		reserve := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend.Reserve, count.Field) }
 		adds := reserve(&Config{}) != nil
-		l := key{path: spendBlock + "." + count.Name, help: count.Help + ".", ofRun: !adds, kind: quantity(limit)}
+		l := key{path: spendBlock + "." + count.Name, help: count.Help + ".", kind: quantity(limit)}
 		r := key{
 			path: spendBlock + ".reserve." + count.Name, needs: []string{l.path}, kind: quantity(reserve),
 			allowed: "a whole number less than the limit, such as 5000, or 0 for none",
@@ -168,23 +151,11 @@ func spendTable() table {
 	return slices.Concat(limits, table{tools}, kept, table{warnAt})
 }
 
-// spendKeys are the limits that are counted, of a run and of what runs share. Their names are those of the events.
+// spendKeys are the limits that are counted. Their names are those of the events.
 var spendKeys = spendTable()
 
-var ownScopeKeys = table{
-	{path: scopesPath + ".scope", help: "the name of the scope.",
-		kind: label(func(c *Config) *string { return &c.shared.Scope }, "", "tenant-7")},
-	{path: scopesPath + ".period", allowed: "hour, day or month; absent means for ever",
-		help: "the count begins again with each.",
-		kind: choice(func(c *Config) *watchdog.Period { return &c.shared.Period }, "a period", "", "", watchdog.PeriodHour,
-			watchdog.PeriodDay, watchdog.PeriodMonth)},
-	{path: scopesPath + ".zone", allowed: "the IANA name of a time zone such as Europe/Berlin; absent means UTC",
-		help: "the time zone in which a period begins.",
-		kind: text(func(c *Config) *string { return &c.shared.Zone }, "", zoneProblem)},
-}
-
 // ladderKey is the row of what the trips of a limit ask for. One that needs nothing may be for a limit that is not in
-// this file: of a hold, or of a scope of the host's.
+// this file: of a hold, or one that the host sets.
 func ladderKey(name string, field func(*Config) *[]watchdog.DirectiveKind, needs ...string) key {
 	return key{
 		path: controlsBlock + ".ladders." + name, needs: needs, kind: ladder(field),
@@ -192,7 +163,7 @@ func ladderKey(name string, field func(*Config) *[]watchdog.DirectiveKind, needs
 	}
 }
 
-// countLadders returns the rows of the ladders of counts. A limit of one run only needs one of its counts.
+// countLadders returns the rows of the ladders of counts. That of a limit that does not add up needs one of its counts.
 func countLadders() (ladders table) {
 	for _, of := range taxonomy.Counts {
 		if of.Name != of.Limit || of.Name == "loop" {
@@ -212,9 +183,6 @@ func countLadders() (ladders table) {
 }
 
 var runKeys = slices.Concat(table{
-	{path: scopesPath,
-		allowed: "a list of what runs share limits with, such as [{scope: tenant-7, period: day, zone: Europe/Berlin, " +
-			"spend: {cost: 100 EUR}}]", help: "limits that several runs share, at most 100.", kind: scopes()},
 	{path: loopModePath, common: true, help: "whether a run that repeats itself is told and ended, and how soon.",
 		kind: choice(func(c *Config) *loop.Mode { return &c.Loop.Mode }, "a mode", loop.On, loop.Off, loop.On, loop.Off,
 			loop.Strict)},

@@ -65,7 +65,7 @@ The meter: a proxy on the loopback interface, which ends with the command. It
 is ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL of the command,
 and forwards to what they were, or else to the API itself. A call that does not
 fit is refused, and ends the command. The limits of the spend block of --config
-count, too, but for those of turns and tools, and with --store its scopes. For a
+count, too, but for those of turns and tools. For a
 command that wants a flag: sh -c 'codex -c openai_base_url="$OPENAI_BASE_URL"'.
 
 Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -48,7 +47,6 @@ func readAmount(text string) (watchdog.Money, error) {
 type meterPlan struct {
 	spend   watchdog.Spend
 	ladders watchdog.Ladders
-	scopes  []watchdog.SharedSpend
 	counts  watchdoghttp.Meter
 }
 
@@ -70,7 +68,7 @@ func (f *meterFlags) plan(from *config.Config, stored bool) (*meterPlan, error) 
 	if from != nil && from.Disabled {
 		return nil, nil
 	}
-	return p, p.check(stored)
+	return p, p.check()
 }
 
 // checkHosts refuses what names no host, and so would match none.
@@ -101,7 +99,7 @@ func (f *meterFlags) needMeter() error {
 
 // adopt takes over the limits of a run but those of turns and tools: a proxy sees none.
 func (p *meterPlan) adopt(from *config.Config) {
-	p.spend, p.ladders, p.scopes = from.Budget.Spend, from.Budget.Ladders, from.Scopes
+	p.spend, p.ladders = from.Budget.Spend, from.Budget.Ladders
 	s, l := &p.spend, &p.ladders
 	s.Turns, s.ToolCalls, s.Tools, s.Reserve.Turns, s.Reserve.ToolCalls = 0, 0, nil, 0, 0
 	*l = watchdog.Ladders{
@@ -110,13 +108,11 @@ func (p *meterPlan) adopt(from *config.Config) {
 }
 
 // check refuses a plan that could never end anything, or would cost nothing.
-func (p *meterPlan) check(stored bool) error {
+func (p *meterPlan) check() error {
 	switch {
-	case len(p.scopes) == 0 && !p.limits():
+	case !p.limits():
 		return errors.New("--meter has no limit: write --tokens N or --cost AMOUNT, " +
 			"or set one in the spend block of --config")
-	case len(p.scopes) > 0 && !stored:
-		return errors.New("runtime_controls.scopes are shared by a store: write --store, or --meter without them")
 	case p.currency() != "" && p.counts.Prices == nil:
 		return errors.New("a limit of cost needs --prices FILE: without it, every model costs nothing")
 	case p.currency() == "" && p.counts.Prices != nil:
@@ -140,11 +136,7 @@ func (p *meterPlan) limits() bool {
 
 // currency is that of the limits of cost, empty if there is none.
 func (p *meterPlan) currency() string {
-	currency := p.spend.Cost.Currency
-	for _, scope := range p.scopes {
-		currency = cmp.Or(currency, scope.Spend.Cost.Currency)
-	}
-	return currency
+	return p.spend.Cost.Currency
 }
 
 func (f *meterFlags) readPrices(p *meterPlan) error {

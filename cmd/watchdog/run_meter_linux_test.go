@@ -221,7 +221,6 @@ func TestMeterUnused(t *testing.T) {
 func TestMeterFlags(t *testing.T) {
 	t.Parallel()
 	prices := file(t, "prices.json", `{"currency":"USD","date":"2026-08-01","models":{"m":{"input":1000000,"output":10000000}}}`)
-	scopes := file(t, "watchdog.yaml", "runtime_controls:\n  scopes: [{scope: tenant, period: day, spend: {tokens: 5}}]\n")
 	turns := file(t, "turns.yaml", "runtime_controls:\n  spend: {turns: 5}\n")
 	for _, c := range []struct{ says, line string }{
 		{"--tokens needs --meter: without it, nothing counts the command's calls of models", "--tokens 5"},
@@ -247,7 +246,6 @@ func TestMeterFlags(t *testing.T) {
 		{`--errors-free: "https://a.example" is no host; write its name alone`, "--meter --tokens 5 --errors-free https://a.example"},
 		{`--errors-free: "a.example:443" is no host`, "--meter --tokens 5 --errors-free a.example:443"},
 		{`--model-max names "m" twice`, "--meter --tokens 5 --model-max m=1:2 --model-max m=2:3"},
-		{"runtime_controls.scopes are shared by a store", "--meter --config " + scopes},
 	} {
 		f := newFixture(t)
 		var line []string

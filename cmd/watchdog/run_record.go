@@ -95,14 +95,6 @@ func (p *meterPlan) budget() watchdog.Budget {
 	return budget
 }
 
-// shared are the limits that the run has in common with others.
-func (p *meterPlan) shared() []watchdog.SharedSpend {
-	if p == nil {
-		return nil
-	}
-	return p.scopes
-}
-
 func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
@@ -119,7 +111,7 @@ func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 		run.StartedAt, begin = r.before.StartedAt, watchdog.Resume
 	}
 	r.run, err = begin(context.WithoutCancel(ctx), run, watchdog.Config{
-		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(), Scopes: g.plan.shared(),
+		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(),
 		RecordTimeout: cfg.RecordTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	return err
