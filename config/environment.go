@@ -59,6 +59,12 @@ func (c *Config) readEnvironment(from environment) []*Error {
 			faults = append(faults, c.readVariable(k, from)...)
 		}
 	}
+	gone := retiredVariables()
+	for _, variable := range slices.Sorted(maps.Keys(gone)) {
+		if _, set := from.get(c.named(variable)); set {
+			faults = append(faults, &Error{Variable: c.named(variable), Problem: isGone + gone[variable]})
+		}
+	}
 	return append(faults, c.misspelt(from)...)
 }
 
@@ -91,6 +97,9 @@ func (c *Config) misspelt(from environment) (faults []*Error) {
 	var ours []string
 	for _, k := range slices.Concat(keys, unusedKeys) {
 		ours = append(ours, c.named(k.variable), c.named(strings.ToUpper(k.other)))
+	}
+	for gone := range retiredVariables() {
+		ours = append(ours, c.named(gone))
 	}
 	for _, name := range slices.Sorted(slices.Values(from.names)) {
 		isOurs := slices.ContainsFunc(ours, func(our string) bool { // as the system compares names
@@ -127,9 +136,6 @@ func (c *Config) advice(name string) string {
 			near[spelling] = k
 		}
 	}
-	if use := goneAs(unitEnding().ReplaceAllString(rest, "")); use != "" {
-		return "it is gone; use " + c.named(keys.key(use).variable)
-	}
 	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
@@ -148,16 +154,6 @@ func (c *Config) variablesOf(block string) (names []string) {
 		}
 	}
 	return names
-}
-
-// goneAs returns the path to use for a variable of one that is gone, or "".
-func goneAs(variable string) string {
-	for path, use := range gone {
-		if variable == fold(variableName(path)) {
-			return use
-		}
-	}
-	return ""
 }
 
 // adviceOnPrefix is [Config.advice] on a misspelt prefix. A short prefix is close to those of other programs.

@@ -96,7 +96,8 @@ func emptyTail(path string, content *yaml.Node) string {
 func isWholly(block string, content *yaml.Node) bool {
 	ours := keys.accepted(block)
 	for node := range pairs(content) {
-		if name := nameOf(node); !slices.Contains(ours, name) && gone[block+"."+name] == "" {
+		name := nameOf(node)
+		if _, retired := Retired("key", block+"."+name); !retired && !slices.Contains(ours, name) {
 			return false
 		}
 	}

@@ -149,22 +149,22 @@ func (r *reader) setting(k key, path string, node, content *yaml.Node) bool {
 func (r *reader) unknown(block string, node, content *yaml.Node) {
 	name, at, value := nameOf(node), r.at(block), show(node)
 	var problem string
-	use, isGone := gone[block+"."+name]
+	instead, retired := Retired("key", block+"."+name)
 	switch {
 	case isMerge(node):
 		problem = "is a merge key; write the keys themselves;"
 	case name == "":
 		problem = "is not the name of a key;"
+	case retired:
+		fault := source{file: r.f.name, line: node.Line}.fault(at+"."+name, mask(content), isGone+instead)
+		r.f.faults = append(r.f.faults, fault)
+		return
 	default:
 		at, value, problem = at+"."+shownName(name), mask(content), "stands under an unknown key;"
 		if r.unknowns++; r.unknowns > maxErrors { // no error after these is listed
 			break
 		}
-		if meant := r.meant(block, name); isGone {
-			instead := r.rows.key(use)
-			problem = "stands under a key that is gone; use " +
-				strings.TrimPrefix(r.at(use), r.at(block)+".") + ": " + instead.allowed + ";"
-		} else if meant != "" {
+		if meant := r.meant(block, name); meant != "" {
 			problem += " did you mean " + meant + "?"
 		}
 	}

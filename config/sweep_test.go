@@ -135,8 +135,7 @@ func TestKeeperThreshold(t *testing.T) {
 		})
 	}
 	_, err := config.Loader{Environment: []string{"WATCHDOG_KEEPER_THRESHOLD_MS=1000"}}.Load("")
-	require.EqualError(t, err, "environment WATCHDOG_KEEPER_THRESHOLD_MS: is not a variable that is read; "+
-		"it is gone; use WATCHDOG_STALLED_THRESHOLD_MS")
+	require.EqualError(t, err, "environment WATCHDOG_KEEPER_THRESHOLD_MS: is gone; set WATCHDOG_STALLED_THRESHOLD_MS")
 }
 
 // TestAlertSwitchedOff expects a variable that switches the alert off to take the number of cancels along.

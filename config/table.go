@@ -44,15 +44,6 @@ var (
 	allKeys = slices.Concat(keys, unusedKeys)
 )
 
-// gone are paths that are no longer read, with the setting to use.
-var gone = map[string]string{
-	loopBlock + ".period": loopModePath, loopBlock + ".rounds": loopModePath, loopBlock + ".pairs": loopModePath,
-	loopBlock + ".futile": loopModePath, loopBlock + ".window": loopModePath, loopBlock + ".after": loopModePath,
-	loopBlock + ".fuse": loopModePath, loopBlock + ".fuse_of": loopModePath, loopBlock + ".polls": loopWaitsPath,
-	loopBlock + ".poll_gap": loopClassesPath, sweepBlock + ".keeper.threshold": stalledPath,
-	probeThresholdPath: stallBlock + ".stall_threshold",
-}
-
 // complete derives what a row leaves to its path and its kind.
 func complete(parts ...table) table {
 	all := slices.Concat(parts...)

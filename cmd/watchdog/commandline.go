@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/config"
 )
 
 const description = "End runs that hang, and say why.\n\n" +
@@ -68,14 +70,29 @@ type helped int
 
 // refuse says what is wrong with a command line, and where help is.
 func (p Program) refuse(err error) int {
-	status := p.fail(err)
-	help := "watchdog --help"
+	command := ""
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Command() != "" {
-		help = "watchdog " + strings.Fields(wrong.Context.Command())[0] + " --help"
+		command = strings.Fields(wrong.Context.Command())[0] + " "
 	}
-	_, _ = fmt.Fprintln(p.Stderr, help+" says how it is used")
+	status := p.fail(retired(command, err))
+	_, _ = fmt.Fprintln(p.Stderr, "watchdog "+command+"--help says how it is used")
 	return status
+}
+
+// retired returns what to do instead of an unknown command or flag that was one, else err.
+func retired(command string, err error) error {
+	kind := "command"
+	unknown, found := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !found {
+		kind = "flag"
+		unknown, found = strings.CutPrefix(err.Error(), "unknown flag ")
+	}
+	unknown, _, _ = strings.Cut(unknown, ", did you mean ")
+	if instead, gone := config.Retired(kind, command+unknown); found && gone {
+		return fmt.Errorf("%s%s is gone; %s", command, unknown, instead)
+	}
+	return err
 }
 
 // A runLine is the command line of run alone. A command would wait longer for the model of a commandLine.

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/shells"
+	"github.com/seed62658d38/watchdog/config"
 )
 
 // helpOptions are how help looks.
@@ -46,6 +47,9 @@ func (c helpCmd) Run(parser *kong.Kong) error {
 	case node != nil:
 		node.Detail = shells.Detail(node)
 	case c.Command != "":
+		if instead, gone := config.Retired("command", c.Command); gone {
+			return fmt.Errorf("%s is gone; %s", c.Command, instead)
+		}
 		return fmt.Errorf("there is no command %q; watchdog --help lists those that there are", c.Command)
 	}
 	return kong.DefaultHelpPrinter(helpOptions, of)

@@ -211,6 +211,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRetired expects what to do instead for each command and flag of a version before.
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "retired.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		named, instead, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		kind, name, _ := strings.Cut(named, " ")
+		want := "watchdog: " + name + " is gone; " + instead + "\n"
+		switch kind {
+		case "command":
+			o := program(t, name, "--json").must(t, 125)
+			require.Equal(t, want+"watchdog --help says how it is used\n", o.stderr)
+			require.Equal(t, outcome{"", want, 125}, program(t, "help", name))
+		case "flag":
+			command, flag, _ := strings.Cut(name, " ")
+			o := program(t, command, flag, "x").must(t, 125)
+			require.Equal(t, want+"watchdog "+command+" --help says how it is used\n", o.stderr)
+			require.Equal(t, o, program(t, command, flag+"=x"))
+		}
+	}
+}
+
 func TestParseRun(t *testing.T) {
 	t.Parallel()
 	parallel(t, "the model of run alone takes a command line as that of all commands does", func(t *testing.T) {
