@@ -23,7 +23,6 @@ import (
 	"google.golang.org/adk/v2/runner"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/doccode"
 	"github.com/seed62658d38/watchdog/watchdogadk"
 )
 
@@ -131,15 +130,11 @@ func TestLauncherDocument(t *testing.T) {
 	require.NoError(t, err)
 	document, err := os.ReadFile("../../watchdogadk/README.md")
 	require.NoError(t, err)
-	var shown []string
-	for _, snippet := range doccode.Markdown("README.md", string(document)) {
-		if strings.Contains(snippet.Code, "launcher.Config{") {
-			shown = append(shown, snippet.Code)
-		}
-	}
-	require.Len(t, shown, 1)
-	cfg, rest, _ := strings.Cut(shown[0], "\n")
-	assert.Contains(t, cfg, "cfg := watchdog.Config{")
+	_, shown, found := strings.Cut(string(document), "```go\ncfg := watchdog.Config{")
+	require.True(t, found)
+	shown, _, _ = strings.Cut(shown, "```")
+	_, rest, _ := strings.Cut(shown, "\n")
+	assert.Contains(t, rest, "launcher.Config{")
 	indented := "\t" + strings.ReplaceAll(strings.TrimSpace(rest), "\n", "\n\t")
 	assert.Contains(t, string(source), indented)
 }
