@@ -27,8 +27,9 @@ type Config struct {
 	// schema of an older version the events can be read, and a call that needs more returns an error that says so. False
 	// reads and writes.
 	ReadOnly bool
-	// Logger gets what Open and New find that is no error, such as a table of the host's that is too narrow for layers.
-	// Nil means [slog.Default].
+	// Logger gets what Open and New find that is no error, such as a table of the host's that is too narrow for layers,
+	// or what a version before kept for somebody in tables that this one neither reads nor drops. Nil means
+	// [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -90,6 +91,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	}
 	if !s.readOnly {
 		s.warnOfNarrowIDs(ctx, cmp.Or(cfg.Logger, slog.Default()))
+		s.warnOfLeftovers(ctx, cmp.Or(cfg.Logger, slog.Default()))
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -161,6 +162,18 @@ func (t *transaction) Run(statement string, arguments ...any) error {
 // Value runs a query of one row once, without a name.
 func (t *transaction) Value(statement string, arguments []any, into ...any) error {
 	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
+}
+
+// warnOfLeftovers says what a version before left. It leaves out what the role may not read.
+func (s *Store) warnOfLeftovers(ctx context.Context, log *slog.Logger) {
+	var found []storeflow.Leftover
+	_ = s.inTransaction(ctx, func(t *transaction) error {
+		found = schema().Leftovers(t)
+		return nil
+	})
+	for _, left := range found {
+		log.Warn(left.Says, "database", s.address, "read", s.qualify(left.Read), "drop", s.qualify(left.Drop))
+	}
 }
 
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,

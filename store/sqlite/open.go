@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	_ "modernc.org/sqlite" // the driver of Open
 )
@@ -17,6 +18,9 @@ type Config struct {
 	// Somebody has to claim what is there and finish it, in this process or another, or it stays. False puts none, and
 	// these calls return [session.ErrNoOutbox].
 	Outbox bool
+	// Logger gets what Open and New find that is no error: what a version before kept for somebody in tables that this
+	// one neither reads nor drops. Nil means [slog.Default].
+	Logger *slog.Logger
 }
 
 // Open opens the database file at path and creates or migrates the schema. It creates the file, but not its folder.
@@ -36,7 +40,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
 	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
-	err = s.migrate(ctx)
+	err = s.migrate(ctx, c.Logger)
 	if err == nil {
 		s.returnWriter() // or the next call would open another connection, which reads the schema again
 		err = s.useWAL(ctx)
@@ -61,7 +65,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	path, err := s.findFile(ctx)
 	if err == nil {
-		err = s.migrate(ctx)
+		err = s.migrate(ctx, c.Logger)
 	}
 	if err != nil {
 		return nil, s.wrapError("open", err)

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -53,8 +55,17 @@ func schema() *storeflow.Schema {
 }
 
 // migrate brings the schema to the newest version. Several processes may migrate at once: each does it under the write
-// lock. It writes nothing to a database that cannot be used.
-func (s *Store) migrate(ctx context.Context) error {
+// lock. It writes nothing to a database that cannot be used. The logger gets what a version before left.
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
+	var found []storeflow.Leftover
+	err := s.migrated(ctx, &found)
+	for _, left := range found {
+		cmp.Or(log, slog.Default()).Warn(left.Says, "database", s.file, "read", left.Read, "drop", left.Drop)
+	}
+	return err
+}
+
+func (s *Store) migrated(ctx context.Context, found *[]storeflow.Leftover) error {
 	t, err := s.begin(ctx, nil)
 	if err != nil {
 		return err
@@ -66,6 +77,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		func() error { return t.Run(dropLeaseEnds) },
 		// It changes no row, but SQLite needs the right to write: one that is read-only is found before an event is lost.
 		func() error { return t.Run(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
+		func() error { *found = schema().Leftovers(t); return nil },
 		t.commit)
 }
 
