@@ -19,10 +19,6 @@ outside  = $(adapters) bench tools
 measuring = . ./histories ./internal/... ./proven ./survivors ./tables
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
-# The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
-# without go.work runs tools/release, which works on a copy of the checkout and serves them at that version.
-release = cd tools && GOWORK=off go run ./release -root ..
-
 # SQLite is C that was translated to Go. The race detector would make it eight times slower, to look for races in the C;
 # it still sees the driver, and all that calls it. Vet has a target of its own.
 racing = -race -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
@@ -163,32 +159,30 @@ lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	cd bench && GOWORK=off GOOS=windows ../bin/golangci-lint run ./proven
 	$(call alone,$(outside),"$(CURDIR)/bin/golangci-lint" run ./...)
 
-# There is no `go work sync` here: it would raise what the library requires to what the examples and benchmarks need.
+# The modules require each other at a version that cannot be fetched before it is tagged: .ci/modules says how they are
+# built and tidied without go.work. There is no `go work sync` here: it would raise what the library requires to what the
+# examples and benchmarks need.
 .PHONY: tidy
 tidy: ## tidy every go.mod and go.sum
-	@$(release) tidy
-	cd tools && GOWORK=off go mod tidy
-	$(call alone,bench,go mod tidy)
+	.ci/modules tidy
 
 .PHONY: tidy-check
 tidy-check: ## print what tidy would change, and fail if that is anything
-	@$(release) tidy -diff
-	cd tools && GOWORK=off go mod tidy -diff
-	$(call alone,bench,go mod tidy -diff)
+	@.ci/modules tidy-check
 
 .PHONY: build
 build: ## build and vet every module by itself, without go.work
-	@$(release) build
+	@.ci/modules build
 
 # A release is: set the version, head its part of CHANGELOG.md, commit, let CI pass, and push the tags that this lists,
 # in this order, all for that commit.
 .PHONY: release
 release: ## set VERSION=vX.Y.Z in every module, and list the tags to make
-	@$(if $(VERSION),,echo "usage: make release VERSION=vX.Y.Z"; exit 2;) $(release) version $(VERSION)
+	@.ci/modules release $(VERSION)
 
 .PHONY: release-check
 release-check: ## get, build and install every module as its users will, from zips of this checkout
-	@$(release) check
+	@.ci/modules release-check
 
 # What is handed on is built so that anybody can build the same bytes: without paths, without C, without what git says.
 reproducibly = CGO_ENABLED=0 go build -trimpath -buildvcs=false
@@ -206,26 +200,6 @@ reproducible: ## build the last commit's command in two folders, with two empty 
 	done; \
 	cd "$$dir"; sha256sum *.built; cmp *.built
 
-.PHONY: sbom
-sbom: command ## write what bin/watchdog is linked from: an SBOM (SPDX) and all licenses, beside it
-	cd tools && GOWORK=off go run ./sbom -root .. -created "$$(git log -1 --format=%cI)" ../bin/watchdog
-
-# The tests of a package's mutants are its own, and then those of the packages that are named.
-mutate = bin/mutants -gremlins bin/gremlins
-
-.PHONY: mutants
-mutants: bin/gremlins ## see what tests notice when an operator is another: all of what decides, 60 a package of the rest
-	cd tools && GOWORK=off go build -o ../bin/ ./mutants
-	for package in machine verdict fold ledger; do $(mutate) -n 100000 internal/$$package . ../.. || exit; done
-	$(mutate) session . ../internal/sim
-	$(mutate) sweep . ../internal/sim
-	$(mutate) store/sqlite
-	$(mutate) store/postgres
-	$(mutate) internal/proctree . ../../stall
-	$(mutate) stall
-	$(mutate) loop
-	$(mutate) watchdoghttp/internal/usage . ../..
-
 VULNDB ?= https://vuln.go.dev
 
 .PHONY: vuln
@@ -241,6 +215,6 @@ ci: ## do all that CI does
 tools: bin/golangci-lint bin/benchstat ## build the linter and benchstat into bin/
 
 # At the versions that tools/go.mod pins; the last part of a tool's path is its name.
-bin/golangci-lint bin/benchstat bin/govulncheck bin/gremlins: tools/go.mod tools/go.sum
+bin/golangci-lint bin/benchstat bin/govulncheck: tools/go.mod tools/go.sum
 	cd tools && export GOWORK=off && go build -o ../bin/ $$(go list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
 	@touch $@
