@@ -15,7 +15,7 @@ windows = ./internal/... ./stall/...
 # the library requires.
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
 outside  = $(adapters) bench tools
-# The packages of bench that go test can run anywhere. Browser and clients have targets of their own.
+# The packages of bench that go test can run anywhere. The browser has a target of its own.
 measuring = . ./histories ./internal/... ./proven ./survivors ./tables
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
@@ -50,10 +50,6 @@ test-bench: ## run the tests of what is measured, and of histories in real datab
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
 	cd bench && GOWORK=off go test -vet=off ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
-
-.PHONY: test-clients
-test-clients: ## run real clients of model APIs under the meter; npm installs them, in the user's cache
-	cd bench && GOWORK=off go test -vet=off -count=1 ./clients
 
 .PHONY: race
 race: ## run them under the race detector
@@ -112,7 +108,6 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
 	$(measure) -bench Size -benchtime 1x ./cmd/watchdog $(measured)
 	$(measure) -bench Append ./store/sqlite $(measured)
-	$(measure) -bench Metered -benchtime 1x ./watchdoghttp $(measured)
 	$(measure) -bench 'Tool$$' ./internal/adapter $(measured)
 	cd watchdogeino && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
 	cd watchdogadk && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)

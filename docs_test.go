@@ -223,7 +223,7 @@ var settings = []struct {
 	{"bound", []string{"Call"}},
 	{"loop", []string{"Config", "Step"}},
 	{"stall", []string{"Config", "Step", "Probe", "AlsoEnd", "Tail"}},
-	{"watchdoghttp", []string{"Transport", "Meter", "Maximum"}},
+	{"watchdoghttp", []string{"Transport"}},
 	{"sweep", []string{"Config", "Alert", "ResumePolicy"}},
 	{"session", []string{"KeeperConfig"}},
 	{"notify", []string{"Config"}},

@@ -29,13 +29,6 @@ func (h *runHandle) Settings() handle.Settings {
 	}
 }
 
-func (h *runHandle) Session() context.Context {
-	for h.r.Outer() != nil {
-		h = h.r.Inner().Value(handle.Key{}).(*runHandle)
-	}
-	return (*runContext)(h)
-}
-
 func (h *runHandle) Silence() (silence time.Duration, signalled bool) {
 	h.r.Locked(func() { silence, signalled = h.r.Node.Silence(h.r.Now()) })
 	return silence, signalled

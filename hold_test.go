@@ -531,14 +531,6 @@ func TestHandle(t *testing.T) {
 			require.Same(t, handle.Of(inside), handle.SignsOf(inside))
 		}
 	})
-	t.Run("the session of both is the run, whatever run is around it", func(t *testing.T) {
-		deeper := openLayer(t, layer, "tool", watchdog.Budget{})
-		for _, wd := range []*watchdog.Watchdog{run, layer, deeper} {
-			require.Same(t, run, watchdog.FromContext(handle.Of(wd.Context()).Session()))
-		}
-		inside := attachTo(layer.Context(), t, watchdog.Run{}, watchdog.Config{})
-		require.Same(t, inside, watchdog.FromContext(handle.Of(inside.Context()).Session()))
-	})
 	t.Run("the work of a Try that of the run that tries", func(t *testing.T) {
 		for _, in := range []context.Context{t.Context(), run.Context(), layer.Context()} {
 			try(in, run, func(ctx context.Context) { require.Same(t, ofRun, handle.Of(ctx)) })

@@ -1,4 +1,4 @@
-// The benchmarks, and the tests that need what no user of a module needs: real clients and SDKs, a browser, processes
+// The benchmarks, and the tests that need what no user of a module needs: real SDKs, a browser, processes
 // that are killed with a store that outlives them. Nobody imports this module, so that it is no part of go.work or of a
 // release, and what it requires never meets what the others require. .ci/run runs it by itself.
 module github.com/seed62658d38/watchdog/bench

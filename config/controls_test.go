@@ -235,24 +235,6 @@ func naiveMoney(text string) (watchdog.Money, bool) {
 	return watchdog.Money{Micros: micros, Currency: parts[1]}, fits && parts[1] != ""
 }
 
-func TestParseMoney(t *testing.T) {
-	for text, want := range map[string]watchdog.Money{
-		"5 EUR": {Micros: 5_000_000, Currency: "EUR"}, " 0.000001 USD ": {Micros: 1, Currency: "USD"}, "0": {},
-	} {
-		got, err := config.ParseMoney(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-	for text, says := range map[string]string{
-		"": "is empty", "5": "has no currency", "-1 EUR": "is negative", "1e3 EUR": "is not a plain decimal number",
-		"0.0000001 EUR": "finer than a millionth", "99999999999999 EUR": "too large",
-	} {
-		_, err := config.ParseMoney(text)
-		require.ErrorIs(t, err, watchdog.ErrInvalid, text)
-		require.ErrorContains(t, err, says, text)
-	}
-}
-
 const (
 	disabledKey      = "runtime_controls.disabled"
 	disabledVariable = "WATCHDOG_DISABLED"

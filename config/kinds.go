@@ -139,17 +139,6 @@ func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 // moneyForm has groups for the number and the currency.
 var moneyForm = formOf(`^((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
-// ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
-// wrong with it, and wraps [watchdog.ErrInvalid].
-func ParseMoney(text string) (watchdog.Money, error) {
-	v := fromText(strings.TrimSpace(text))
-	micros, currency, problem := parseMoney(v)
-	if problem != "" {
-		return watchdog.Money{}, fmt.Errorf("%w amount of money: %s %s", watchdog.ErrInvalid, v.show, problem)
-	}
-	return watchdog.Money{Micros: micros, Currency: currency}, nil
-}
-
 func parseMoney(v value) (micros int64, currency, problem string) {
 	text, negative := strings.CutPrefix(v.text, "-")
 	parts := append(moneyForm().FindStringSubmatch(text), "", "", "")

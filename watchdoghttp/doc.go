@@ -5,9 +5,6 @@
 //
 // A server that only sends pings is silent if the client says so: Alive: watchdoghttp.EventStream.
 //
-// A [Meter] charges calls of model APIs to the run that they belong to, by the usage in their responses, so that a cap
-// on tokens and money holds.
-//
 // It is a package of its own so that a program without HTTP does not link net/http. It retries nothing, and keeps
 // nothing of what passes.
 package watchdoghttp

@@ -65,26 +65,24 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	signs := handle.SignsOf(req.Context())
 	if signs == nil && limit == watchdog.NoLimit {
-		return baseOf(t.Base).RoundTrip(req)
+		return t.base().RoundTrip(req)
 	}
 	s := &stream{signs: signs, filter: t.Alive, silence: silence{limit: limit, host: req.URL.Host}}
-	return s.roundTrip(baseOf(t.Base), req)
+	return s.roundTrip(t.base(), req)
 }
 
 // CloseIdleConnections does so in the base if that can, for [http.Client.CloseIdleConnections].
-func (t *Transport) CloseIdleConnections() { closeIdle(t.Base) }
-
-func closeIdle(base http.RoundTripper) {
-	if base, ok := baseOf(base).(interface{ CloseIdleConnections() }); ok {
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-func baseOf(base http.RoundTripper) http.RoundTripper {
-	if base == nil {
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
 		return http.DefaultTransport
 	}
-	return base
+	return t.Base
 }
 
 // closeBody closes a request's body, as a RoundTripper has to whatever happens.

@@ -139,6 +139,6 @@ func (p Program) parser(line any, options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("watchdog"), kong.Description(description),
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(status int) { panic(helped(status)) }),
 		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
-		reads(readLength), reads(readSignal), reads(readTokens), reads(readAmount), kong.UsageOnError(),
+		reads(readLength), reads(readSignal), kong.UsageOnError(),
 	)...)
 }

@@ -36,11 +36,8 @@ More examples:
   watchdog run --probe ./state.sh --probe-interval 30s -- ./deploy
   watchdog run --store sqlite:runs.db --id weekly --wall-clock 1h -- ./job
   watchdog why --store sqlite:runs.db weekly
-  watchdog run --meter --tokens 2000000 -- claude -p 'Fix the tests'
 
-A limit is --no-output, --wall-clock, --probe, --terminal or --meter. The status
-is 124, too, where what the command may spend is used up, and 125 where no call
-came through the meter of a command that succeeded.
+A limit is --no-output, --wall-clock, --probe or --terminal.
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
@@ -60,13 +57,6 @@ One that failed or was stopped is resumed in a fresh window, which is said in on
 line. One that is live elsewhere is an error; to find out can take some seconds.
 If another process ends the run, with watchdog complete for one, the command is
 ended with status 124.
-
-The meter: a proxy on the loopback interface, which ends with the command. It
-is ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL of the command,
-and forwards to what they were, or else to the API itself. A call that does not
-fit is refused, and ends the command. The limits of the spend block of --config
-count, too, but for those of turns and tools. For a
-command that wants a flag: sh -c 'codex -c openai_base_url="$OPENAI_BASE_URL"'.
 
 Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
 second one ends this program and the command at once. On a terminal Ctrl-C
@@ -100,30 +90,23 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if err != nil {
 		return err
 	}
-	meter, err := p.startMeter(g.plan, record, words)
-	if err != nil {
-		return errors.Join(err, record.close(&ending{}))
-	}
 	cfg := &g.command
 	cfg.TTY = p.hasTerminal()
 	set(&cfg.TTY, c.TTY)
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()
 	cfg.Forward = signals.forwarded
-	defer term.ShowTime(p.Stdin, p.Stdout, p.Stderr, cfg.WallClock, meter.standstill())()
+	defer term.ShowTime(p.Stdin, p.Stdout, p.Stderr, cfg.WallClock)()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
 	cmd := p.command(words)
-	cmd.Env = meter.environ()
-	defer record.showSpent(g.plan)()
 	result, err := signals.run(ctx, cmd, guarded)
 	e := ending{
-		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
+		program: words[0], result: result, err: err, signal: signals.got(result), record: record,
 		common: common, cfg: cfg,
 	}
 	_ = errors.As(err, &e.stop) // nil if it is none
-	meterErr := meter.close()   // before the run: what is not settled when that is closed stays charged
-	e.recordErr = errors.Join(meterErr, record.close(&e))
+	e.recordErr = record.close(&e)
 	return p.report(&e)
 }
 

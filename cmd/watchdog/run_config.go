@@ -13,7 +13,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -26,11 +25,10 @@ const defaultStep = "command"
 type guards struct {
 	command stall.Config         // when it is stuck
 	keeper  session.KeeperConfig // how the run's row in a store is kept
-	plan    *meterPlan           // nil if nothing is metered
 }
 
 func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error) {
-	g, limits, err := c.limits(common, model)
+	g, err := c.limits(common, model)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +39,7 @@ func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error
 		return nil, err
 	}
 	g.command.Logger = slog.New(slog.DiscardHandler) // the last line reports it
-	g.plan, err = c.plan(limits, common.Store != "")
-	return g, err
+	return g, nil
 }
 
 // filledID is an ID with the time and the host for their names in it: safe in a file's name, and sorted by the time.
@@ -63,27 +60,27 @@ func filledID(id, host string, now time.Time) (string, error) {
 }
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
-func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *config.Config, error) {
+func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, error) {
 	flags := c.variables()
 	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), mayBeFlag) {
-		return &guards{}, nil, nil
+		return &guards{}, nil
 	}
 	limits, err := common.limits(model, flags...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c.webhook = webhookOf(limits)
 	c.webhook.Timeout = brief
 	g := &guards{command: limits.Stall, keeper: limits.Keeper}
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {
-			return nil, nil, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
+			return nil, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
 				strings.Join(steps, ", "))
 		}
 		g.command = limits.Step(c.Step).Stall
 	}
 	g.command.WallClock = max(limits.Budget.WallClock, 0) // one that is off is negative
-	return g, limits, nil
+	return g, nil
 }
 
 func (c *runCmd) apply(cfg *stall.Config) error {

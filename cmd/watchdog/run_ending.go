@@ -26,24 +26,21 @@ type ending struct {
 	stop      *watchdog.Stop // in that, nil if there is none
 	signal    syscall.Signal
 	record    *runRecord
-	recordErr error // of the record or the meter
-	meter     *meter
+	recordErr error // of the record
 	common    *Common
 	cfg       *stall.Config
 }
 
 // stopped reports whether the command was ended because it was stuck, or because another process ended the run.
 func (e *ending) stopped() bool {
-	return e.stop != nil || e.overspent() || e.elsewhere() != ""
+	return e.stop != nil || e.elsewhere() != ""
 }
 
 // elsewhere says how another process ended the run, and so the command; nothing if none did.
 func (e *ending) elsewhere() string {
 	var over *session.TakeoverError
 	switch {
-	case e.overspent():
-		return ""
-	case e.stop != nil && e.record.stored() && e.stop.RunID == e.cfg.RunID: // it has no other limit of its own
+	case e.stop != nil && e.record != nil && e.stop.RunID == e.cfg.RunID: // it has no other limit of its own
 		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), e.stop.Code)
 	case errors.As(e.err, &over):
 		return over.Error()
@@ -57,15 +54,6 @@ func (e *ending) elsewhere() string {
 func (e *ending) interrupted() bool {
 	var outside signalError
 	return errors.As(e.err, &outside) || e.signal != 0 && !e.stopped() && e.result.Signal == e.signal
-}
-
-// overspent reports whether the run was stopped because it may spend no more.
-func (e *ending) overspent() bool { return e.meter.overspent() != nil }
-
-// unmetered reports whether the command ended well, and nothing of it was counted: that is an error of this program.
-func (e *ending) unmetered() bool {
-	return !e.stopped() && !e.interrupted() && e.result.Finished && e.result.ExitCode == 0 &&
-		e.meter.noCall(e.result) != ""
 }
 
 // name names the run if it has a name, or else the command.
@@ -92,30 +80,20 @@ func (e *ending) ended() string {
 	}
 }
 
-// What the record says of a command that failed whatever its exit status is.
-const (
-	guardDied  = "its guard was killed, and nobody saw how it ended"
-	allRefused = "none of its calls of models was answered, and %d were refused"
-)
+// guardDied is what the record says of a command that failed whatever its exit status is.
+const guardDied = "its guard was killed, and nobody saw how it ended"
 
 // complete records that the command ended by itself, and how.
 func (e *ending) complete(run *watchdog.Watchdog) error {
 	note := e.ended()
-	n := e.meter.refusedAll()
-	switch {
-	case !e.result.Finished && e.result.Signal == 0:
+	if !e.result.Finished && e.result.Signal == 0 {
 		note = guardDied
-	case n > 0:
-		note += ", and " + fmt.Sprintf(allRefused, n)
-	case e.meter.noCall(e.result) != "":
-		note += ", and " + noCallNote
 	}
 	run.Note(note)
 	return handle.Of(run.Context()).CompleteCommand(e.outcome())
 }
 
-// outcome is how a command ended that nobody stopped. It has failed, too, if its guard was killed, or if every call of
-// a model that it made was refused.
+// outcome is how a command ended that nobody stopped. It has failed, too, if its guard was killed.
 func (e *ending) outcome() record.CommandEnd {
 	r := e.result
 	end := record.CommandEnd{Outcome: record.Failed}
@@ -126,22 +104,10 @@ func (e *ending) outcome() record.CommandEnd {
 		status := record.Count(r.ExitCode)
 		end.ExitStatus = &status
 	}
-	if r.Finished && r.Signal == 0 && r.ExitCode == 0 && e.meter.refusedAll() == 0 {
+	if r.Finished && r.Signal == 0 && r.ExitCode == 0 {
 		end.Outcome = record.Succeeded
 	}
 	return end
-}
-
-// refusedAll returns how many calls were refused, if none was answered.
-func (m *meter) refusedAll() int64 {
-	if m == nil || m.proxy.Answered() > 0 {
-		return 0
-	}
-	n := int64(0)
-	for _, r := range m.proxy.Refused() {
-		n += r.Count
-	}
-	return n
 }
 
 // The shortest and the longest pause between two tries to record that a run is complete. They double.
@@ -163,9 +129,6 @@ func (r *runRecord) close(e *ending) error {
 	if err = errors.Join(err, r.end()); err != nil {
 		err = fmt.Errorf("record the end: %w", err)
 	}
-	if !r.stored() {
-		return err
-	}
 	return errors.Join(err, tellBriefly(r.told), r.db.Close())
 }
 
@@ -186,7 +149,7 @@ func (r *runRecord) end() error {
 // complete.
 func (r *runRecord) recordEnd(e *ending) error {
 	switch stop := e.stop; {
-	case e.overspent(), e.elsewhere() != "": // the run has ended already
+	case e.elsewhere() != "": // the run has ended already
 		return nil
 	case stop != nil:
 		_, err := r.run.Cancel(watchdog.Cancellation{Reason: stop.Code, Elapsed: stop.Elapsed, Budget: stop.Budget})
@@ -205,9 +168,9 @@ func (r *runRecord) complete(e *ending) error {
 		err := e.complete(r.run)
 		var stop *watchdog.Stop
 		switch {
-		case errors.As(err, &stop) && stop.RunID == r.run.ID() && r.stored():
+		case errors.As(err, &stop) && stop.RunID == r.run.ID():
 			return r.correct(e, stop)
-		case err == nil, errors.Is(err, watchdog.ErrEnded), !r.stored():
+		case err == nil, errors.Is(err, watchdog.ErrEnded):
 			return err
 		case time.Since(began) > 2*cmp.Or(e.cfg.RecordTimeout, watchdog.DefaultRecordTimeout):
 			if e.outcome().Outcome == record.Succeeded {
@@ -229,7 +192,7 @@ func (r *runRecord) correct(e *ending, stop *watchdog.Stop) error {
 
 // waits says what the end waits for, once.
 func (r *runRecord) waits(err error) {
-	if !r.stored() || r.waiting {
+	if r.waiting {
 		return
 	}
 	r.waiting = true

@@ -16,7 +16,6 @@ import (
 
 type runCmd struct {
 	runFlags
-	meterFlags
 	notifyFlags
 
 	webhook notify.Config // as configured; without a URL nobody is told

@@ -19,17 +19,14 @@ import (
 
 // A runRecord is the run in the store that is named: its row among the sessions while it lives, and its events. The
 // command is a layer of it, whose events are there before the first signal; how the run itself ended follows when
-// nothing of the command is alive. A nil record keeps nothing, and the run of one without a store is in memory: it is
-// there for what a meter counts.
+// nothing of the command is alive. A nil record keeps nothing: there is no store.
 type runRecord struct {
-	db   stores.Database // nil without a store
+	db   stores.Database
 	kept *runKeeper
 	run  *watchdog.Watchdog
 	told *notify.Sender // nil for nobody
 	// before is the run that failed or was stopped, with which this one goes on; nil for none.
 	before *story.Story
-	// startedAt is when the window began with which a run that is metered goes on, zero for one that begins now.
-	startedAt time.Time
 
 	note    func(string) // says one line, unless all that is said is JSON
 	waiting bool         // it was said that the end waits
@@ -43,7 +40,7 @@ func (c *runCmd) openRecord(
 	cfg := &g.command
 	if common.Store == "" {
 		cfg.Store = &watchdog.Memory{}
-		return inMemory(ctx, cfg.RunID, g.plan)
+		return nil, nil
 	}
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
@@ -57,7 +54,7 @@ func (c *runCmd) openRecord(
 	r.told, err = p.sender(db, c.webhook, common.JSON)
 	if err == nil && c.ID != "" && !cfg.Disabled {
 		if err = p.refuseLive(ctx, common, db, c.ID); err == nil {
-			err = r.readEarlier(ctx, common, c.ID, g.plan)
+			err = r.readEarlier(ctx, common, c.ID)
 		}
 	}
 	if err == nil {
@@ -67,51 +64,25 @@ func (c *runCmd) openRecord(
 		return nil, errors.Join(err, r.shut())
 	}
 	if r.before != nil && !common.JSON {
-		p.sayResumed(r.before, g.plan)
+		p.sayResumed(r.before)
 	}
 	return r, nil
-}
-
-// inMemory begins the run of a meter without a store.
-func inMemory(ctx context.Context, id string, plan *meterPlan) (*runRecord, error) {
-	if plan == nil {
-		return nil, nil
-	}
-	run, err := watchdog.New(ctx, watchdog.Run{ID: id}, watchdog.Config{
-		Budget: plan.budget(), Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &runRecord{run: run}, nil
-}
-
-// budget is that of the run: a command has its times by itself.
-func (p *meterPlan) budget() watchdog.Budget {
-	budget := watchdog.Budget{WallClock: watchdog.NoLimit}
-	if p != nil {
-		budget.Spend, budget.Ladders = p.spend, p.ladders
-	}
-	return budget
 }
 
 func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
-	startedAt := r.startedAt
-	if startedAt.IsZero() {
-		startedAt = began
-	}
 	keeper.Store = r.db
 	if r.kept, err = startKeeper(keeper, cfg, began); err != nil {
 		return err
 	}
-	run, begin := watchdog.Run{ID: cfg.RunID, StartedAt: startedAt}, watchdog.New
+	run, begin := watchdog.Run{ID: cfg.RunID, StartedAt: began}, watchdog.New
 	if r.before != nil {
 		run.StartedAt, begin = r.before.StartedAt, watchdog.Resume
 	}
 	r.run, err = begin(context.WithoutCancel(ctx), run, watchdog.Config{
-		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(),
+		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept,
+		Budget:        watchdog.Budget{WallClock: watchdog.NoLimit}, // a command has its times by itself
 		RecordTimeout: cfg.RecordTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	return err
@@ -124,11 +95,9 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	if r == nil {
 		return ctx, cfg, func() {}
 	}
-	if r.stored() {
-		cfg.OnSignal = func(e stall.Escalation) { r.kept.signalled(r.run.ID(), e) }
-	}
+	cfg.OnSignal = func(e stall.Escalation) { r.kept.signalled(r.run.ID(), e) }
 	base, besides := ctx, r.run.Context()
-	if r.stored() && endsSilence(&cfg) {
+	if endsSilence(&cfg) {
 		base, besides = besides, base
 		cfg.Store, cfg.RunID = nil, "" // they are those of the run
 	}
@@ -140,42 +109,30 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
-func (r *runRecord) stored() bool { return r != nil && r.db != nil }
-
 // shut ends what keeps the row, and closes the store.
 func (r *runRecord) shut() error {
-	if !r.stored() {
-		return nil
-	}
 	return errors.Join(r.kept.end(), r.db.Close())
 }
 
 // readEarlier reads what became of an earlier run of this name. With one that failed or was stopped a run goes on in a
-// fresh window, and one that has done its work is an error that says what to do. What a run may spend is of a window:
-// one whose process was killed goes on with it, and has not everything to spend once more. So does one that has used
-// that up, because only a person gives it all of that again.
-func (r *runRecord) readEarlier(ctx context.Context, common *Common, id string, plan *meterPlan) error {
+// fresh window, and one that has done its work is an error that says what to do.
+func (r *runRecord) readEarlier(ctx context.Context, common *Common, id string) error {
 	found, err := stores.Record(ctx, r.db, id)
 	if err != nil {
 		return err
-	}
-	if plan != nil && found.Row != nil {
-		r.startedAt = found.Row.StartedAt
 	}
 	switch told := story.Of(found, time.Now()); told.State {
 	case story.Complete:
 		return fmt.Errorf("run %q has done its work, at %s: use another --id, or write %s first", id,
 			told.End.At.UTC().Format(time.RFC3339), common.line("resume", id))
 	case story.Failed, story.Stopped:
-		if plan == nil || !ofSpend(told.End.Code) {
-			r.before = &told
-		}
+		r.before = &told
 	}
 	return nil
 }
 
 // sayResumed says in one line that the run goes on with one that failed or was stopped.
-func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
+func (p Program) sayResumed(before *story.Story) {
 	how := "failed"
 	if before.State == story.Stopped {
 		how = "was stopped"
@@ -184,9 +141,5 @@ func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
 	if text := before.End.Why(); text != "" {
 		how += " (" + text + ")"
 	}
-	window := "a fresh window"
-	if plan != nil {
-		window += " with all that it may spend"
-	}
-	p.say(term.Plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
+	p.say(term.Plain(fmt.Sprintf("run %s %s: it is resumed, in a fresh window", before.RunID, how)))
 }

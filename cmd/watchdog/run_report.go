@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -31,12 +30,6 @@ type runReport struct {
 	Why          string   `json:"why,omitempty"`
 	Elapsed      float64  `json:"elapsed_seconds"`
 
-	// Of a command with a meter: how many calls of models it made, those that were refused, and how far each limit was
-	// used.
-	ModelCalls *int64               `json:"model_calls,omitempty"`
-	Refused    []modelproxy.Refusal `json:"refused,omitempty"`
-	Spent      []watchdog.Usage     `json:"spent,omitempty"`
-
 	// ResumedAfter is failed, or the code of the stop, of the run with which this one goes on in a fresh window.
 	ResumedAfter watchdog.StopReason `json:"resumed_after,omitempty"`
 }
@@ -49,9 +42,6 @@ func (p Program) report(e *ending) error {
 	lost := p.sayFailures(e)
 	status := e.status(lost)
 	if e.common.JSON {
-		if failures := e.meter.failures(); failures != "" {
-			p.say(failures)
-		}
 		return errors.Join(json.NewEncoder(p.Stderr).Encode(e.report(status)), exitStatus(status))
 	}
 	if text := e.story(p.Stderr); text != "" {
@@ -70,12 +60,6 @@ func (p Program) sayFailures(e *ending) (lost bool) {
 		if err != nil {
 			p.say(err.Error())
 		}
-	}
-	for _, remark := range e.meter.remarks() {
-		p.say(remark)
-	}
-	if !e.stopped() && !e.interrupted() && e.meter.noCall(e.result) != "" {
-		p.say(e.meter.noCall(e.result))
 	}
 	if probes := e.result.Probes; probes.BlindFor > 0 && e.reason() != "" {
 		p.say(fmt.Sprintf("the last %d of %d probes failed: %s", probes.BlindFor, probes.Count, probes.Why))
@@ -111,22 +95,19 @@ func (e *ending) status(lost bool) int {
 		return exitSignalled + int(e.signal)
 	case r.Signal != 0:
 		return exitSignalled + int(r.Signal)
-	case r.Finished && lost && r.ExitCode == 0, !r.Finished, e.unmetered():
+	case r.Finished && lost && r.ExitCode == 0, !r.Finished:
 		return exitError
 	}
 	return r.ExitCode
 }
 
-// story is the last line, empty for a command that ended by itself and whose calls all had an answer.
+// story is the last line, empty for a command that ended by itself.
 func (e *ending) story(to *os.File) string {
-	reason, failures := e.reason(), e.meter.failures()
+	reason := e.reason()
 	if reason == "" {
-		return failures
+		return ""
 	}
 	text := term.Marked(to, term.Bold, reason) + ": " + e.ended()
-	if failures != "" {
-		text += "; " + failures
-	}
 	if why := e.why(); why != "" {
 		text += "; see: " + why
 	}
@@ -136,8 +117,6 @@ func (e *ending) story(to *os.File) string {
 // reason says why the command was ended, nothing if it ended by itself.
 func (e *ending) reason() string {
 	switch {
-	case e.overspent():
-		return spentText(e.meter.overspent())
 	case e.elsewhere() != "":
 		return e.elsewhere()
 	case e.stopped() && e.result.Trip != nil:
@@ -154,7 +133,7 @@ func (e *ending) reason() string {
 // why is the command line that says more, empty if there is nothing more.
 func (e *ending) why() string {
 	switch {
-	case e.record.stored():
+	case e.record != nil:
 		return e.common.line("why", e.cfg.RunID)
 	case e.result.Artifacts != "":
 		return story.Next{Command: story.CommandLine("why", e.result.Artifacts)}.Line()
@@ -173,15 +152,11 @@ func (e *ending) report(status int) runReport {
 	if e.result.EndedBy != 0 {
 		r.EndedBy = signame.Name(e.result.EndedBy)
 	}
-	if r.Reason != "" || e.record.stored() {
+	if r.Reason != "" || e.record != nil {
 		r.Why = e.why()
 	}
 	if e.record != nil && e.record.before != nil {
 		r.ResumedAfter = e.record.before.End.Code
-	}
-	if e.meter != nil {
-		calls := e.meter.proxy.Calls()
-		r.ModelCalls, r.Refused, r.Spent = &calls, e.meter.proxy.Refused(), e.meter.used()
 	}
 	return r
 }
@@ -222,7 +197,7 @@ func (e *ending) whyNone() string {
 	var flaw syscall.Errno
 	status := e.notStarted()
 	switch {
-	case e.overspent(), e.elsewhere() != "":
+	case e.elsewhere() != "":
 		return e.reason() + ", before the command started"
 	case e.stop != nil && e.stop.Code == watchdog.WallClockExceeded:
 		return fmt.Sprintf("the wall clock of %v was used up before the command started", e.cfg.WallClock)

@@ -522,27 +522,4 @@ func TestRunAgain(t *testing.T) {
 	})
 }
 
-// TestMeterAllRefused runs a command that makes nothing of it that no call is let through.
-func TestMeterAllRefused(t *testing.T) {
-	t.Parallel()
-	s := sqliteStore(t)
-	settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {tokens: 1310, reserve: {tokens: 1300}}\n")
-	f, m := newFixture(t), serveModels(t)
-	metered := func(id string, steps ...string) outcome {
-		cmd := f.metered(m, "--config "+settings+" --id "+id, steps...)
-		cmd.Env = append(cmd.Env, "WATCHDOG_STORE="+s.url)
-		return f.ended(cmd)
-	}
-	metered("none", "ask:chat").must(t, 0)
-	assert.Equal(t, said{"finished", "failed", "failed", "", pointer(0)}, s.listed(t)["none"])
-	assert.Contains(t, s.lastPayload(t, "none"), `"note":"ended with status 0, and none of its calls of models was answered, `+
-		`and 1 were refused","outcome":"failed","exit_status":0`)
-	assert.Contains(t, s.program(t, "why", "none").stdout, "state    failed ")
-	o := metered("none", "ask:chat", "ask:chat").must(t, 0)
-	assert.Regexp(t, `(?m)^watchdog: run none failed at 20\S+Z \(exit status 0\): it is resumed, in a fresh window with all that `+
-		`it may spend$`, o.stderr)
-	metered("some", "ask:chat", "ask:chat").must(t, 0)
-	assert.Equal(t, said{"finished", "complete", "succeeded", "", pointer(0)}, s.listed(t)["some"])
-}
-
 func pointer(n int) *int { return &n }

@@ -107,16 +107,6 @@ func TestLiveLine(t *testing.T) {
 		require.Equal(t, "ready\nwatchdog: ran TIME of 2.5 s: ended by SIGINT\n",
 			lengths.ReplaceAllString(string(text), "$1 TIME of"))
 	})
-	parallel(t, "has above it why the command's calls wait, once", func(t *testing.T) {
-		f, m := newFixture(t), serveModels(t, waiting)
-		cmd := f.metered(m, "--tokens 1500", "askAll:anthropic+stream", "stay")
-		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
-		s := onScreen(t, cmd)
-		const says = "watchdog: a call of a model waits for others that are under way"
-		s.reads(says)
-		close(m.wait)
-		require.NotContains(t, s.end(124), says)
-	})
 	inFixture(t, "is not there beside the command's output", func(t *testing.T, f *fixture) {
 		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
 		require.NotContains(t, shown, "running for")

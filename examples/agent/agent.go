@@ -41,7 +41,7 @@ func (a *agent) work(ctx context.Context) error {
 		if a.heed(); a.over.Load() && !a.lead {
 			return errors.New("the run wraps up")
 		}
-		answer, err := a.api.ask(ctx, a.said, a.tools())
+		answer, err := a.api.ask(ctx, a.wd, a.said, a.tools())
 		if a.refused(ctx, err) {
 			continue
 		}

@@ -3,7 +3,7 @@
 //
 //	go run ./examples/agent                        with a model that is a part of it, on this machine
 //	go run ./examples/agent -cost 0.20             the same with less money: it wraps up in its reserve
-//	go run ./examples/agent -base-url https://api.anthropic.com -model NAME -prices prices.json
+//	go run ./examples/agent -base-url https://api.anthropic.com -model NAME -prices 3,15
 //
 // The key of a real API is read from ANTHROPIC_API_KEY. State is in a folder: a database with the run, and the
 // conversation. Whoever kills the program and starts it again goes on in the same window, with what was spent. A run
@@ -22,6 +22,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,7 +39,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/agent/internal/model"
 	"github.com/seed62658d38/watchdog/examples/internal/program"
-	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // The exit statuses.
@@ -93,12 +93,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // madeUp are the prices of the model that comes with the program.
-const madeUp = `{"currency":"USD","date":"2026-08-01","models":{"*":{"input":3000000,"output":15000000}}}`
+const madeUp = "3,15"
 
 // options are the parsed command line.
 type options struct {
 	baseURL, model, key string
-	prices              *watchdoghttp.Prices
+	price               price
 	cost                watchdog.Money
 	state, http         string
 	resume, yes         bool
@@ -114,23 +114,19 @@ func parse(args []string) (o options, err error) {
 	if flags.NArg() > 0 {
 		o.task = strings.Join(flags.Args(), " ")
 	}
-	text := []byte(madeUp)
-	if file := flags.Lookup("prices").Value.String(); file != "" {
-		if text, err = os.ReadFile(file); err != nil {
-			return o, fmt.Errorf("-prices: %w", err)
-		}
-	} else if o.baseURL != "" {
-		return o, fmt.Errorf("-base-url %s needs -prices, a file with what its models cost", o.baseURL)
+	prices := flags.Lookup("prices").Value.String()
+	if prices == "" && o.baseURL != "" {
+		return o, fmt.Errorf("-base-url %s needs -prices, what its model costs", o.baseURL)
 	}
-	prices, err := watchdoghttp.ReadPrices(text, "")
-	if err != nil {
-		return o, err
+	_, err = fmt.Sscanf(cmp.Or(prices, madeUp), "%f,%f", &o.price.in, &o.price.out)
+	if err != nil || !(o.price.in > 0 && o.price.out > 0) {
+		return o, fmt.Errorf("-prices %q are not two prices; write them as 3,15", prices)
 	}
 	units, err := strconv.ParseFloat(flags.Lookup("cost").Value.String(), 64)
 	if err != nil || !(units > 0 && units < 1e6) {
 		return o, fmt.Errorf("-cost %q is no amount of money; write one such as 0.50", flags.Lookup("cost").Value)
 	}
-	o.prices, o.cost = prices, watchdog.Money{Micros: int64(units * 1e6), Currency: prices.Currency()}
+	o.cost = watchdog.Money{Micros: int64(units * 1e6), Currency: currency}
 	o.key = os.Getenv("ANTHROPIC_API_KEY")
 	return o, nil
 }
@@ -140,8 +136,8 @@ func (o *options) flags() *flag.FlagSet {
 	flags.SetOutput(new(strings.Builder))
 	flags.StringVar(&o.baseURL, "base-url", "", "the `URL` of an API as Anthropic Messages; none is a model here")
 	flags.StringVar(&o.model, "model", "made-up", "the `name` of the model")
-	flags.String("prices", "", "a `file` with what models cost, see watchdoghttp.ReadPrices")
-	flags.String("cost", "0.50", "what the run may cost, with its sub-agents, in the currency of the prices")
+	flags.String("prices", "", "what a million tokens `in,out` cost, in USD: "+madeUp+" for the model here")
+	flags.String("cost", "0.50", "what the run may cost, with its sub-agents, in USD")
 	flags.StringVar(&o.state, "state", filepath.Join(os.TempDir(), "watchdog-agent"), "the `folder` of the run's state")
 	flags.StringVar(&o.http, "http", "", "serve a page of the run at this `address`, such as 127.0.0.1:8080")
 	flags.BoolVar(&o.resume, "resume", false, "go on in a fresh window after a stop")

@@ -192,7 +192,7 @@ func TestUsage(t *testing.T) {
 		"-cost 0":               {exitUsage, `-cost "0" is no amount of money`},
 		"-cost NaN":             {exitUsage, `-cost "NaN" is no amount of money`},
 		"-base-url http://x":    {exitUsage, "needs -prices"},
-		"-prices nosuch.json":   {exitUsage, "nosuch.json"},
+		"-prices 3":             {exitUsage, `-prices "3" are not two prices`},
 		"-nosuch":               {exitUsage, "agent -h lists the flags"},
 		"-http 256.0.0.1:99999": {exitError, "use a free address"},
 	} {

@@ -81,9 +81,7 @@ func play(ctx context.Context, o options, people *console) (err error) {
 	people.say("run %s: %v left, %s", s.ID, wd.Remaining().Round(time.Second), wd.Usage()[0])
 	a := &agent{
 		wd: wd, said: s.Said, people: people, yes: o.yes, lead: true,
-		api: api{o.baseURL, o.model, o.key, &http.Client{Transport: &watchdoghttp.Meter{
-			Base: &watchdoghttp.Transport{}, Prices: o.prices,
-		}}},
+		api:  api{o.baseURL, o.model, o.key, o.price, &http.Client{Transport: &watchdoghttp.Transport{}}},
 		keep: func(said []message) error { s.Said = said; return s.store(o) },
 	}
 	if err := a.work(wd.Context()); err != nil {

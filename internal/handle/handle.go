@@ -26,8 +26,6 @@ type Run interface {
 	Signs
 	// Settings are what the run was made with. They do not change.
 	Settings() Settings
-	// Session returns the context of the run of its own that this one is a layer of, its own if it is none.
-	Session() context.Context
 	// Silence returns how long the run has given no sign of life, and whether it has given one since its attach: a signal
 	// or a hold.
 	Silence() (silence time.Duration, signalled bool)

@@ -32,8 +32,8 @@ const clearLine = "\r\x1b[K"
 
 // ShowTime shows on the terminal, once a second, how long a command has been running, until stop is called. It does
 // so only where nothing of the command, which has the files, is disturbed: while its output goes elsewhere, and this
-// program is in the foreground. What is told meanwhile comes above it. A limit of 0 is none.
-func ShowTime(stdin, stdout, stderr *os.File, limit time.Duration, told <-chan string) (stop func()) {
+// program is in the foreground. A limit of 0 is none.
+func ShowTime(stdin, stdout, stderr *os.File, limit time.Duration) (stop func()) {
 	if heedsEscapes(stdout) || heedsEscapes(stderr) || !heedsEscapes(stdin) {
 		return func() {}
 	}
@@ -43,7 +43,7 @@ func ShowTime(stdin, stdout, stderr *os.File, limit time.Duration, told <-chan s
 	}
 	done := make(chan struct{})
 	var shown sync.WaitGroup
-	shown.Go(func() { showTimeOn(terminal, limit, told, done) })
+	shown.Go(func() { showTimeOn(terminal, limit, done) })
 	return func() {
 		close(done)
 		shown.Wait()
@@ -51,7 +51,7 @@ func ShowTime(stdin, stdout, stderr *os.File, limit time.Duration, told <-chan s
 	}
 }
 
-func showTimeOn(terminal *os.File, limit time.Duration, told <-chan string, done <-chan struct{}) {
+func showTimeOn(terminal *os.File, limit time.Duration, done <-chan struct{}) {
 	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -60,8 +60,6 @@ func showTimeOn(terminal *os.File, limit time.Duration, told <-chan string, done
 		case <-done:
 			show(terminal, "")
 			return
-		case text := <-told:
-			show(terminal, "watchdog: "+text+"\n")
 		case <-tick.C:
 			text := "watchdog: running for " + time.Since(began).Truncate(time.Second).String()
 			if limit > 0 {
