@@ -35,7 +35,7 @@ func inBubble(t *testing.T, test func(t *testing.T, ctx context.Context)) {
 }
 
 // attach guards a run with a budget.
-func attach(t *testing.T, ctx context.Context, budget watchdog.Budget) *watchdog.Watchdog {
+func attach(ctx context.Context, t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
 	t.Helper()
 	wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 		Budget: budget, Store: &watchdog.Memory{},
@@ -190,7 +190,7 @@ func TestCommand(t *testing.T) {
 func TestTool(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		began := time.Now()
-		wd := attach(t, ctx, watchdog.Budget{WallClock: watchdog.NoLimit, Idle: time.Second})
+		wd := attach(ctx, t, watchdog.Budget{WallClock: watchdog.NoLimit, Idle: time.Second})
 		defer wd.Close()
 		ask := func(ctx context.Context) error {
 			for range 60 {
@@ -213,7 +213,7 @@ func TestTool(t *testing.T) {
 // TestSpend makes a call that fits, which uses less than was admitted, and one that does not fit.
 func TestSpend(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
-		wd := attach(t, ctx, watchdog.Budget{WallClock: watchdog.NoLimit, Spend: watchdog.Spend{Tokens: 10_000}})
+		wd := attach(ctx, t, watchdog.Budget{WallClock: watchdog.NoLimit, Spend: watchdog.Spend{Tokens: 10_000}})
 		defer wd.Close()
 		sent := 0
 		send := func(context.Context) (watchdog.Amount, error) {
@@ -240,7 +240,7 @@ func charged(ctx context.Context, wd *watchdog.Watchdog, send func(context.Conte
 // TestSameAgain does the same again and gets the same.
 func TestSameAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
-		wd := attach(t, ctx, watchdog.Budget{WallClock: watchdog.NoLimit})
+		wd := attach(ctx, t, watchdog.Budget{WallClock: watchdog.NoLimit})
 		defer wd.Close()
 		turn := []loop.Step{{Tool: "grep", Input: []byte(`{"for":"x"}`), Outcome: []byte("nothing"), Class: loop.Look}}
 		var asked []watchdog.DirectiveKind
@@ -283,6 +283,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+//nolint:ineffassign,staticcheck,wastedassign // the guide leaves out what every program does with an error
 func keptAndSwept(ctx context.Context, t *testing.T, store *session.Memory) *session.Keeper {
 	t.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store}) // in each host, as the Keeper of its runs
