@@ -8,7 +8,7 @@ SOAK     ?= 5m
 modules = $(shell go list -m -f '{{.Dir}}')
 each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1)); done
 
-# What differs on Windows, where nothing of ours runs: see bench/proven.
+# What differs on Windows, where no test of ours runs.
 windows = ./internal/... ./stall/...
 
 # The adapters for SDKs, and what is only for us, stand outside of go.work, so that what they require never meets what
@@ -16,7 +16,7 @@ windows = ./internal/... ./stall/...
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
 outside  = $(adapters) bench tools
 # The packages of bench that go test can run anywhere. The browser has a target of its own.
-measuring = . ./histories ./internal/... ./proven ./survivors ./tables
+measuring = . ./histories ./internal/... ./survivors ./tables
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
 # SQLite is C that was translated to Go. The race detector would make it eight times slower, to look for races in the C;
@@ -142,8 +142,6 @@ vet: ## run go vet on every module, and on what differs on Windows
 	go vet work
 	GOOS=windows GOARCH=amd64 go vet $(windows)
 	GOOS=windows GOARCH=arm64 go vet $(windows)
-	cd bench && GOWORK=off GOOS=windows GOARCH=amd64 go vet ./proven
-	cd bench && GOWORK=off GOOS=windows GOARCH=arm64 go vet ./proven
 	GOARCH=386 CGO_ENABLED=0 go build ./... # where an int has 32 bits
 	$(call alone,$(outside),go vet ./...)
 
@@ -151,7 +149,6 @@ vet: ## run go vet on every module, and on what differs on Windows
 lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
 	GOOS=windows bin/golangci-lint run --disable unused $(windows) # what only Linux uses is not for it
-	cd bench && GOWORK=off GOOS=windows ../bin/golangci-lint run ./proven
 	$(call alone,$(outside),"$(CURDIR)/bin/golangci-lint" run ./...)
 
 # The modules require each other at a version that cannot be fetched before it is tagged: .ci/modules says how they are

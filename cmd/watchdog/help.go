@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/shells"
 	"github.com/seed62658d38/watchdog/config"
 )
 
@@ -45,7 +45,7 @@ func (c helpCmd) Run(parser *kong.Kong) error {
 	node := of.Selected()
 	switch {
 	case node != nil:
-		node.Detail = shells.Detail(node)
+		node.Detail = detail(node)
 	case c.Command != "":
 		if instead, gone := config.Retired("command", c.Command); gone {
 			return fmt.Errorf("%s is gone; %s", c.Command, instead)
@@ -58,54 +58,24 @@ func (c helpCmd) Run(parser *kong.Kong) error {
 // printHelp prints what --help says. Of a command with flags that are rare these are left out, and so are all but the
 // first sentences of the others.
 func printHelp(options kong.HelpOptions, of *kong.Context) error {
-	if node := of.Selected(); node != nil && shells.Detail(node) != node.Detail {
+	if node := of.Selected(); node != nil && detail(node) != node.Detail {
 		for _, level := range node.AllFlags(true) {
 			for _, flag := range level {
 				flag.Hidden = flag.Tag.Has("rare")
-				flag.Help = shells.FirstSentence(flag.Help) + "."
+				sentence, _, _ := strings.Cut(strings.ReplaceAll(flag.Help, "\n", " "), ". ")
+				flag.Help = strings.TrimSuffix(sentence, ".") + "."
 			}
 		}
 	}
 	return kong.DefaultHelpPrinter(options, of)
 }
 
-type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
-}
-
-// Help is the end of the command's help.
-func (completionCmd) Help() string {
-	return `Prints a script that has a shell complete the commands, flags and values of this
-program.
-
-Examples:
-  source <(watchdog completion bash)
-  watchdog completion zsh > "${fpath[1]}/_watchdog"
-  watchdog completion fish > ~/.config/fish/completions/watchdog.fish`
-}
-
-// Run prints the script.
-func (c completionCmd) Run(p Program, model *kong.Application) error {
-	text := map[string]func(*kong.Application) string{"bash": shells.Bash, "zsh": shells.Zsh, "fish": shells.Fish}[c.Shell]
-	_, err := io.WriteString(p.Stdout, text(model))
-	return err
-}
-
-type manCmd struct{}
-
-// Help is the end of the command's help.
-func (manCmd) Help() string {
-	return `Prints the man page of this program.
-
-Examples:
-  watchdog man | man -l -
-  watchdog man > /usr/local/share/man/man1/watchdog.1`
-}
-
-// Run prints the man page.
-func (manCmd) Run(p Program, model *kong.Application) error {
-	_, err := io.WriteString(p.Stdout, shells.Man(model))
-	return err
+// detail is all that there is to say of a command.
+func detail(node *kong.Node) string {
+	if more, has := reflect.TypeAssert[interface{ More() string }](node.Target); has {
+		return node.Detail + "\n\n" + more.More()
+	}
+	return node.Detail
 }
 
 type versionCmd struct{}

@@ -28,7 +28,7 @@ cannot be executed or found, and 128+N for signal N.
 watchdog help run lists the other flags, and says all that there is to know.`
 }
 
-// More is what only watchdog help and the man page say.
+// More is what only watchdog help says.
 func (runCmd) More() string {
 	return `The command has the standard files of this program.
 

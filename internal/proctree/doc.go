@@ -58,7 +58,7 @@
 // signals: SIGINT and SIGTERM send a console break, CTRL_BREAK_EVENT, to the command's console process group, as long
 // as the command itself runs and shares the host's console. It counts as one process. Everything else reaches nothing,
 // which is a [MissedError]. Windows ends the job when its last handle is closed, so also when the host dies, whatever
-// the reason; a release lifts that. The Windows part was run under Wine 10 for amd64, see bench/proven, and vetted for
+// the reason; a release lifts that. The Windows part was run under Wine 10 for amd64, and is vetted for
 // others; what is decided about a job is tested with a fake one everywhere.
 //
 // The package has no time limits and no grace periods: its caller decides when to signal.
