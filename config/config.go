@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/loop"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -38,9 +37,6 @@ type Config struct {
 	// Keeper is ready for [session.NewKeeper] once the host has added its Store. Its Threshold is the one of Sweep; zero
 	// if that is not set, or off.
 	Keeper session.KeeperConfig
-	// Notify is ready for [notify.New] once the host has added Secrets, or a SecretFile is set. Its URL is empty without
-	// a webhook: then the host makes no sender.
-	Notify notify.Config
 
 	unusedProbe     stall.Probe   // the probe's settings, until a command is read
 	unusedAlsoEnd   stall.AlsoEnd // the same of what also ends

@@ -23,8 +23,8 @@
 //
 // The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
 // ours, is in our style, or has a stall block in a place where nothing reads it. In runtime_controls, stall and sweep
-// an unknown key is an error, and the error of a key that is gone says what to do instead: see [Retired]. [Load] reads a
-// file, [Parse] a text in memory.
+// an unknown key is an error, and the error of a key that is gone says what to do instead: see [Retired]. [Load] reads
+// a file, [Parse] a text in memory.
 //
 // # The steps of a workflow
 //

@@ -18,7 +18,6 @@ const (
 	loopBlock    = controlsBlock + ".loop"
 	probeBlock   = stallBlock + ".probe"
 	alsoEndBlock = stallBlock + ".also_end"
-	notifyBlock  = sweepBlock + ".notify"
 )
 
 var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
@@ -170,11 +169,10 @@ func (t table) isBlock(path string) bool {
 	return false
 }
 
-// hides reports whether the value at a path may be the value of a secret key, or meant to be one. An address shows what
-// it is by itself: only its own block hides it.
+// hides reports whether the value at a path may be the value of a secret key, or meant to be one.
 func (t table) hides(path string) bool {
 	return slices.ContainsFunc(t, func(k key) bool {
-		return k.secret && strings.HasPrefix(k.path+".", path+".") && (k.block() != notifyBlock || path != sweepBlock)
+		return k.secret && strings.HasPrefix(k.path+".", path+".")
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
-	"github.com/seed62658d38/watchdog/notify"
 )
 
 // flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
@@ -226,42 +224,6 @@ func prefixes(one kind) kind {
 	}
 	many.schema = `{"anyOf": [` + one.schema + `, {"type": "array", "items": ` + one.schema + `}]}`
 	return many
-}
-
-// noWebhook switches the webhook off, for a variable that overrides the file.
-const noWebhook = "none"
-
-// webhook is the kind of the address that notices go to. What follows its host may be a secret, and is not shown.
-func webhook(field func(*Config) *string) kind {
-	k := text(field, noWebhook, func(text string) string {
-		err := notify.Config{URL: text}.Validate()
-		if text == noWebhook || unseenProblem(text) != "" || err == nil {
-			return unseenProblem(text)
-		}
-		_, problem, _ := strings.Cut(err.Error(), "URL ")
-		return problem
-	})
-	set := k.set
-	k.set = func(c *Config, v value) *invalidValue {
-		invalid := set(c, v)
-		if *field(c) == noWebhook {
-			*field(c) = ""
-		}
-		return invalid
-	}
-	k.split = func(text string) value {
-		v := fromText(text)
-		v.show = "a value that is not shown"
-		return v
-	}
-	k.show = func(c *Config) string {
-		u, err := url.Parse(*field(c))
-		if err != nil || u.Host == "" {
-			return noWebhook
-		}
-		return shown(u.Scheme+"://"+u.Host+"/...", maxShown)
-	}
-	return k
 }
 
 func signal(field func(*Config) *syscall.Signal) kind {

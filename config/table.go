@@ -10,7 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/loop"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -218,7 +217,6 @@ const (
 	stalledPath     = sweepBlock + ".stalled_threshold"
 	alertWithinPath = sweepBlock + ".alert_within"
 	pacePath        = sweepBlock + ".keeper.pace"
-	webhookPath     = notifyBlock + ".webhook"
 )
 
 // delay is the kind of a length of the sweeper where 0 is a valid one.
@@ -226,9 +224,8 @@ func delay(field func(*Config) *time.Duration, fallback, zero time.Duration) kin
 	return milliseconds(field, span{fallback: fallback, zero: zero, none: "none"})
 }
 
-// sweepKeys are the settings of the sweeper, of the keeper of the rows that it looks at, and of the webhook that is
-// told of ends. They are valid while the sweeper is not enabled: it may be off for a while. There is no key for the
-// secret of the webhook: a file of limits is read by many.
+// sweepKeys are the settings of the sweeper, and of the keeper of the rows that it looks at. They are valid while the
+// sweeper is not enabled: it may be off for a while.
 var sweepKeys = table{
 	{path: enabledPath, common: true, help: "false switches the sweeper alone off.",
 		kind: flag(func(c *Config) *bool { return &c.Sweep.Disabled }, true)},
@@ -277,19 +274,4 @@ var sweepKeys = table{
 				nonzero: "does not say whether cancels are looked for without a pause or never"})},
 	{path: sweepBlock + ".keeper.host", common: true, help: "names the process in its rows.",
 		kind: label(func(c *Config) *string { return &c.Keeper.Host }, "machine's", "worker-7")},
-	{path: webhookPath, common: true, secret: true,
-		allowed: "an address such as https://hooks.example.com/watchdog, http only to this machine, or none",
-		help:    "the webhook that is told of ends and alerts.",
-		kind:    webhook(func(c *Config) *string { return &c.Notify.URL })},
-	{path: notifyBlock + ".secret_file", common: true, needs: []string{webhookPath},
-		allowed: "the path of a file with a secret in each line", help: "the secrets that sign what the webhook is told.",
-		kind: text(func(c *Config) *string { return &c.Notify.SecretFile }, "none", unseenProblem)},
-	{path: notifyBlock + ".completes", common: true, needs: []string{webhookPath}, help: "tells of complete runs, too.",
-		kind: flag(func(c *Config) *bool { return &c.Notify.Completes }, false)},
-	{path: notifyBlock + ".layers", common: true, needs: []string{webhookPath},
-		help: "tells of the ends of layers, too.", kind: flag(func(c *Config) *bool { return &c.Notify.Layers }, false)},
-	{path: notifyBlock + ".keep_for", common: true, needs: []string{webhookPath},
-		help: "how long a notice is tried that the receiver does not take.",
-		kind: milliseconds(func(c *Config) *time.Duration { return &c.Notify.KeepFor },
-			span{fallback: notify.DefaultKeepFor, least: notify.LeastKeepFor})},
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,7 +179,7 @@ var laddered = watchdog.Config{Budget: watchdog.Budget{
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestDocumented looks up every metric and attribute in the package comment.
+// TestDocumented looks up every metric and attribute in the package comment, and those of the alert rules here.
 func TestDocumented(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -189,6 +191,16 @@ func TestDocumented(t *testing.T) {
 		require.Contains(t, tour, strings.Join(columns[:3], " "))
 		for key := range strings.FieldsSeq(columns[3]) {
 			require.Contains(t, tour, key)
+		}
+	}
+	alerts, err := os.ReadFile("../docs/operations-alerts.md")
+	require.NoError(t, err)
+	rules := regexp.MustCompile(`(?m)^ +expr: .*$`).FindAllString(string(alerts), -1)
+	require.NotEmpty(t, rules)
+	exported := strings.Fields(strings.ReplaceAll(string(golden), ".", "_"))
+	for _, name := range regexp.MustCompile(`watchdog_\w+`).FindAllString(strings.Join(rules, "\n"), -1) {
+		if counter, is := strings.CutSuffix(name, "_total"); !is || !slices.Contains(exported, counter) {
+			require.Contains(t, exported, name)
 		}
 	}
 	spans, err := os.ReadFile("testdata/spans.txt")

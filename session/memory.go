@@ -11,11 +11,10 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// A Memory is a [Store], a [Lister], a [Listener], an [Outbox], a [watchdog.TransactionalStore], a [watchdog.FeedStore]
-// and a [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what
+// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and
+// a [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what
 // the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
 // and what is written is never forgotten. Its spend is by [time.Now], whatever Clock is. What it calls must not call
 // it. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
@@ -25,9 +24,6 @@ type Memory struct {
 	// Locked tells whether another transaction has locked the row of a run; nil means that none is. Set it before the
 	// first call.
 	Locked func(runID string) bool
-	// Outbox puts the end of each window into the [Outbox], where it stays until it is finished. False keeps none. Set it
-	// before the first call.
-	Outbox bool
 
 	events // Read, Select, Layers, Follow, Take and Return are its
 
@@ -35,9 +31,8 @@ type Memory struct {
 	stored   map[string]watchdog.Event // by ID
 	rows     map[string]memoryRow
 	leases   map[string]memoryLease
-	notices  []memoryNotice // in the order in which they were put
-	notified []string       // the runs that listeners are told of
-	more     chan struct{}  // closed when there are more of them
+	notified []string      // the runs that listeners are told of
+	more     chan struct{} // closed when there are more of them
 }
 
 // events has another name than its type so that a Memory has no field that others see.
@@ -83,17 +78,13 @@ func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) 
 	return m.do(ctx, func() error { return m.transact(ctx, exchanges...) })
 }
 
-// transact notes the events that are stored, each once, and puts the ends among them into the outbox.
+// transact notes the events that are stored.
 func (m *Memory) transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	if err := m.events.Transact(ctx, exchanges...); err != nil {
 		return err
 	}
 	for _, x := range exchanges {
 		for _, e := range x.Kept {
-			isEnd := e.Type == watchdog.EventCancel || e.Type == watchdog.EventComplete
-			if m.stored[e.ID].ID == "" && m.Outbox && isEnd && e.AggregateType == watchdog.AggregateType {
-				m.put(Notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
-			}
 			e.Payload = bytes.Clone(e.Payload)
 			m.stored[e.ID] = e
 		}
@@ -138,7 +129,7 @@ func (m *Memory) Clone() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_ = c.Append(context.Background(), slices.Collect(maps.Values(m.stored))...) // they were valid once
-	c.Outbox, c.rows, c.leases, c.notices = m.Outbox, maps.Clone(m.rows), maps.Clone(m.leases), slices.Clone(m.notices)
+	c.rows, c.leases = maps.Clone(m.rows), maps.Clone(m.leases)
 	for id, l := range c.leases {
 		l.ended = maps.Clone(l.ended)
 		c.leases[id] = l
@@ -188,89 +179,5 @@ var _ interface {
 	Store
 	Lister
 	Listener
-	Outbox
 	watchdog.TransactionalStore
 } = (*Memory)(nil)
-
-// A memoryNotice is due from a time on, which was set at another; one that was never claimed has neither.
-type memoryNotice struct {
-	Notice
-	due, pausedAt time.Time
-}
-
-func (n *memoryNotice) pause(now time.Time, d time.Duration) {
-	n.due, n.pausedAt = record.Truncate(now.Add(d)), now
-}
-
-func (m *Memory) put(n Notice) {
-	if !slices.ContainsFunc(m.notices, func(there memoryNotice) bool { return there.ID == n.ID }) {
-		n.CreatedAt, n.Tries, n.Waited = m.now(), 0, 0
-		m.notices = append(m.notices, memoryNotice{Notice: n})
-	}
-}
-
-// PutNotices implements [Outbox].
-func (m *Memory) PutNotices(ctx context.Context, notices ...Notice) error {
-	for _, n := range notices {
-		if err := n.Validate(); err != nil {
-			return err
-		}
-	}
-	return m.withOutbox(ctx, func(time.Time) {
-		for _, n := range notices {
-			m.put(n)
-		}
-	})
-}
-
-// ClaimNotices implements [Outbox]. No notice is ever locked.
-func (m *Memory) ClaimNotices(ctx context.Context, most int, lasts time.Duration) (claimed []Notice, err error) {
-	if err := storerows.CheckClaim(most, lasts); err != nil {
-		return nil, err
-	}
-	err = m.withOutbox(ctx, func(now time.Time) {
-		slices.SortStableFunc(m.notices, func(a, b memoryNotice) int { return a.due.Compare(b.due) })
-		for i := range m.notices {
-			n := &m.notices[i]
-			isDue := !n.due.After(now) || n.pausedAt.After(now.Add(storerows.SetBack))
-			if isDue && len(claimed) < most {
-				n.pause(now, lasts)
-				n.Tries++
-				claimed = append(claimed, n.Notice)
-			}
-		}
-	})
-	return claimed, err
-}
-
-// FinishNotices implements [Outbox].
-func (m *Memory) FinishNotices(ctx context.Context, notices ...Notice) error {
-	return m.withOutbox(ctx, func(time.Time) {
-		m.notices = slices.DeleteFunc(m.notices, func(there memoryNotice) bool {
-			return slices.ContainsFunc(notices, func(n Notice) bool { return n.ID == there.ID })
-		})
-	})
-}
-
-// DelayNotice implements [Outbox].
-func (m *Memory) DelayNotice(ctx context.Context, n Notice, pause time.Duration) error {
-	if err := storerows.CheckPause(n.ID, pause); err != nil {
-		return err
-	}
-	return m.withOutbox(ctx, func(now time.Time) {
-		for i := range m.notices {
-			if there := &m.notices[i]; there.ID == n.ID && there.Tries == n.Tries {
-				there.pause(now, pause)
-				waited := storerows.RoundUp(there.Waited) + storerows.RoundUp(pause)
-				there.Waited = time.Duration(min(waited, storerows.LongestWait)) * time.Microsecond
-			}
-		}
-	})
-}
-
-func (m *Memory) withOutbox(ctx context.Context, call func(now time.Time)) error {
-	if !m.Outbox {
-		return ErrNoOutbox
-	}
-	return m.do(ctx, func() error { call(m.now()); return nil })
-}

@@ -337,9 +337,6 @@ func TestMemory(t *testing.T) {
 	t.Run("of sessions", func(t *testing.T) {
 		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
 	})
-	t.Run("of sessions, with an outbox", func(t *testing.T) {
-		sessiontest.Run(t, func(*testing.T) session.Store { return &session.Memory{Outbox: true} })
-	})
 	t.Run("of events", func(t *testing.T) {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
 	})
@@ -347,11 +344,6 @@ func TestMemory(t *testing.T) {
 		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return new(session.Memory) })
 	})
 }
-
-// A standing clock shows the time that a test sets.
-type standing struct{ now time.Time }
-
-func (c *standing) Now() time.Time { return c.now }
 
 // A reason is counted as the databases count it: a text in a field of exactly that name.
 func TestMemoryForeignHistory(t *testing.T) {
@@ -457,86 +449,6 @@ func TestMemoryExpiresNoLease(t *testing.T) {
 	after, err := m.Session(ctx, "s-1")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-}
-
-// onOutbox are the calls of an outbox.
-var onOutbox = map[string]func(ctx context.Context, box session.Outbox) error{
-	"PutNotices": func(ctx context.Context, box session.Outbox) error {
-		return box.PutNotices(ctx, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"})
-	},
-	"ClaimNotices": func(ctx context.Context, box session.Outbox) error {
-		_, err := box.ClaimNotices(ctx, 1, time.Hour)
-		return err
-	},
-	"FinishNotices": func(ctx context.Context, box session.Outbox) error { return box.FinishNotices(ctx) },
-	"DelayNotice": func(ctx context.Context, box session.Outbox) error {
-		return box.DelayNotice(ctx, session.Notice{ID: "1"}, time.Hour)
-	},
-}
-
-func TestMemoryOutbox(t *testing.T) {
-	end := cancelRequest.Events[0]
-	t.Run("that is off keeps nothing, and says how to set it", func(t *testing.T) {
-		m := new(session.Memory)
-		require.NoError(t, m.Append(t.Context(), end))
-		for name, call := range onOutbox {
-			err := call(t.Context(), m)
-			require.ErrorIs(t, err, session.ErrNoOutbox, name)
-			require.ErrorContains(t, err, "set Outbox", name)
-		}
-		m.Outbox = true
-		require.Empty(t, claimAll(t, m))
-	})
-	t.Run("has notices due by the clock of the database", func(t *testing.T) {
-		clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
-		m := &session.Memory{Clock: clock.Now, Outbox: true}
-		put := clock.now
-		require.NoError(t, m.Append(t.Context(), end))
-		clock.now = put.Add(time.Hour)
-		want := session.Notice{
-			ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
-			CreatedAt: put, Tries: 1,
-		}
-		require.Equal(t, []session.Notice{want}, claimAll(t, m))
-		clock.now = clock.now.Add(time.Minute - time.Microsecond)
-		require.Empty(t, claimAll(t, m))
-		clock.now = clock.now.Add(time.Microsecond)
-		want.Tries = 2
-		require.Equal(t, []session.Notice{want}, claimAll(t, m))
-		require.NoError(t, m.DelayNotice(t.Context(), want, 24*time.Hour))
-		clock.now = clock.now.Add(24*time.Hour - time.Microsecond)
-		require.Empty(t, claimAll(t, m))
-		clock.now = clock.now.Add(time.Microsecond)
-		require.Len(t, claimAll(t, m), 1)
-	})
-	t.Run("has no notice of an end whose ID another event has", func(t *testing.T) {
-		m := &session.Memory{Outbox: true}
-		note := end
-		note.AggregateType, note.AggregateID = "another", "theirs"
-		require.NoError(t, m.Append(t.Context(), note, end))
-		require.NoError(t, m.Append(t.Context(), end))
-		require.Empty(t, claimAll(t, m))
-	})
-	t.Run("of a copy is a copy, and knows what is stored", func(t *testing.T) {
-		m := &session.Memory{Outbox: true}
-		require.NoError(t, m.Append(t.Context(), end))
-		c := m.Clone()
-		require.NoError(t, m.FinishNotices(t.Context(), claimAll(t, m)...))
-		copied := claimAll(t, c)
-		require.Len(t, copied, 1)
-		require.Equal(t, 1, copied[0].Tries)
-		require.NoError(t, c.FinishNotices(t.Context(), copied...))
-		require.NoError(t, c.Append(t.Context(), end))
-		require.Empty(t, claimAll(t, c))
-	})
-}
-
-// claimAll claims for a minute.
-func claimAll(t *testing.T, box session.Outbox) []session.Notice {
-	t.Helper()
-	claimed, err := box.ClaimNotices(t.Context(), 100, time.Minute)
-	require.NoError(t, err)
-	return claimed
 }
 
 func TestMemoryClone(t *testing.T) {

@@ -10,10 +10,9 @@ import (
 )
 
 // Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener],
-// [session.Lister], [session.BatchCanceller] and [session.Outbox] if the store is not one, those of an outbox also if
-// it is off ([session.ErrNoOutbox]), and those that need a [Putter] if it is none. It calls open once per rule. open
-// must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one
-// after the other, but some call the store from many goroutines.
+// [session.Lister] and [session.BatchCanceller] if the store is not one, and those that need a [Putter] if it is none.
+// It calls open once per rule. open must return an empty store that nothing else uses; Run closes it afterwards if it
+// is an [io.Closer]. Rules run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	contract.Run(t, rules(), open)
@@ -30,6 +29,6 @@ func Test(open func() (session.Store, error)) error {
 func rules() []rule {
 	return slices.Concat(
 		attachRules, rowRules, leaseRules, freshRules, expireRules, endRules, stalledRules, quietRules,
-		cancelRules, claimRules, startRules, endedRules, historyRules, listRules, outboxRules,
+		cancelRules, claimRules, startRules, endedRules, historyRules, listRules,
 	)
 }

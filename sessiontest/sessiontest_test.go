@@ -25,10 +25,10 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return frozen(), nil }))
 }
 
-// frozen returns a memory whose clock stands still, so that rows can be exactly at a limit, with an outbox.
+// frozen returns a memory whose clock stands still, so that rows can be exactly at a limit.
 func frozen() *session.Memory {
 	now := time.Date(2026, 5, 6, 7, 8, 9, 123_000_000, time.UTC)
-	return &session.Memory{Clock: func() time.Time { return now }, Outbox: true}
+	return &session.Memory{Clock: func() time.Time { return now }}
 }
 
 var brokenStores = contracttest.Stores(open, brokenRows, brokenLeases, brokenCancels, brokenTold)
@@ -72,7 +72,6 @@ type (
 	ending     = session.Ending
 	batched    = session.BatchedCancel
 	listQuery  = session.ListQuery
-	notice     = session.Notice
 	alteration = contracttest.Alteration[*call]
 	fault      = contracttest.Fault[*call]
 	broken     = contracttest.Row[*call]
@@ -130,10 +129,8 @@ type call struct {
 	suspects         []string
 	leases           []lease
 	expired, done    bool
-	left, most       int
+	left             int
 	lasts, pause     time.Duration
-	n                notice
-	notices          []notice
 }
 
 func (c *call) Method() string   { return c.method }
@@ -337,25 +334,4 @@ func (a *altered) LeaseSessions(ctx context.Context, lease string) ([]attempt, e
 
 func (a *altered) Append(ctx context.Context, events ...watchdog.Event) error {
 	return a.does("Append", &call{ctx: ctx, events: events}, func(c *call) { c.err = c.m.Append(c.ctx, c.events...) })
-}
-
-func (a *altered) PutNotices(ctx context.Context, notices ...notice) error {
-	c := &call{ctx: ctx, notices: notices}
-	return a.does("PutNotices", c, func(*call) { c.err = c.m.PutNotices(c.ctx, c.notices...) })
-}
-
-func (a *altered) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]notice, error) {
-	c := &call{ctx: ctx, most: most, lasts: lasts}
-	err := a.does("ClaimNotices", c, func(*call) { c.notices, c.err = c.m.ClaimNotices(c.ctx, c.most, c.lasts) })
-	return c.notices, err
-}
-
-func (a *altered) FinishNotices(ctx context.Context, notices ...notice) error {
-	c := &call{ctx: ctx, notices: notices}
-	return a.does("FinishNotices", c, func(*call) { c.err = c.m.FinishNotices(c.ctx, c.notices...) })
-}
-
-func (a *altered) DelayNotice(ctx context.Context, n notice, pause time.Duration) error {
-	c := &call{ctx: ctx, n: n, pause: pause}
-	return a.does("DelayNotice", c, func(*call) { c.err = c.m.DelayNotice(c.ctx, c.n, c.pause) })
 }

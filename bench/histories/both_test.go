@@ -3,15 +3,11 @@
 package histories_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +16,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -32,7 +27,6 @@ type whole interface {
 	store
 	watchdog.TransactionalStore
 	session.Lister
-	session.Outbox
 	Close() error
 }
 
@@ -40,17 +34,14 @@ type whole interface {
 type place struct {
 	*testing.T
 	dialect
-	db *sql.DB
-	// connect opens a store, with an outbox or without.
-	connect func(outbox bool) (whole, error)
+	db      *sql.DB
+	connect func() (whole, error) // opens a store
 }
 
 // A dialect is what differs between the databases: statements of another program.
 type dialect struct {
 	refusing string   // makes a table refuse rows that meet a condition
-	poison   string   // writes times into the outbox that nobody understands
 	dayOn    string   // moves when a start is due by a day
-	written  string   // asks for something that each write changes
 	schema   string   // asks for the names of all that is in the database
 	indexes  []string // makes more indexes that are not ours
 	triggers []string // drops more of what a store makes than tables
@@ -63,9 +54,7 @@ var dialects = map[string]dialect{
 		refusing: `CREATE TRIGGER refuses_new BEFORE INSERT ON %[1]s WHEN %[2]s
 				BEGIN SELECT RAISE(ABORT, 'the host keeps it'); END;
 			CREATE TRIGGER refuses BEFORE UPDATE ON %[1]s WHEN %[2]s BEGIN SELECT RAISE(ABORT, 'the host keeps it'); END`,
-		poison:   "UPDATE watchdog_outbox SET created_at = 'yesterday', tries = 'many', waited = 'long', paused_at = 'then'",
 		dayOn:    "UPDATE watchdog_sessions SET start_due = start_due + 86400000000",
-		written:  "PRAGMA data_version",
 		schema:   "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name",
 		indexes:  []string{"CREATE INDEX folded ON events (event_type COLLATE NOCASE)"},
 		triggers: []string{"DROP TRIGGER watchdog_leases_named", "DROP TRIGGER watchdog_lease_ends_untold"},
@@ -75,10 +64,8 @@ var dialects = map[string]dialect{
 		refusing: `CREATE OR REPLACE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql
 				AS $$ BEGIN RAISE 'the host keeps it'; END $$;
 			CREATE TRIGGER refuses BEFORE INSERT OR UPDATE ON %[1]s FOR EACH ROW WHEN (%[2]s) EXECUTE FUNCTION refuses()`,
-		poison:  "UPDATE watchdog_outbox SET created_at = 'infinity'",
-		dayOn:   "UPDATE watchdog_sessions SET start_due = start_due + interval '1 day'",
-		written: "SELECT pg_snapshot_xmax(pg_current_snapshot())",
-		schema:  "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relname",
+		dayOn:  "UPDATE watchdog_sessions SET start_due = start_due + interval '1 day'",
+		schema: "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relname",
 		indexes: []string{
 			"CREATE INDEX hashed ON events USING hash (event_type)",
 			`CREATE INDEX ordered ON events (event_type COLLATE "POSIX")`,
@@ -94,40 +81,35 @@ func TestBoth(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: []string{"autovacuum=off"}})
 	for name, test := range map[string]func(p place){
-		"a database of another version":                   otherVersions,
-		"a table that was dropped is made again":          dropped,
-		"a table that is not ours":                        foreign,
-		"indexes of the host's":                           foreignIndexes,
-		"a row that is refused":                           refusedRow,
-		"a row that became unreadable is not cancelled":   unreadable,
-		"an end that another program says":                endOfAnother,
-		"a start after a clock was set back":              startAfterClock,
-		"a window that was deleted":                       deletedWindow,
-		"a slice says whose it is":                        sliceOfProcess,
-		"the outbox":                                      outbox,
-		"notices":                                         notices,
-		"a notice that was put by a clock which is wrong": wrongClocks,
-		"a store without an outbox says what to set":      noOutbox,
-		"a claim of notices of which none is due":         idleClaims,
+		"a database of another version":                 otherVersions,
+		"a table that was dropped is made again":        dropped,
+		"a table that is not ours":                      foreign,
+		"indexes of the host's":                         foreignIndexes,
+		"a row that is refused":                         refusedRow,
+		"a row that became unreadable is not cancelled": unreadable,
+		"an end that another program says":              endOfAnother,
+		"a start after a clock was set back":            startAfterClock,
+		"a window that was deleted":                     deletedWindow,
+		"a slice says whose it is":                      sliceOfProcess,
 	} {
 		t.Run(name+", in SQLite", func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "both.db")
-			test(newPlace(t, "SQLite", "sqlite", file+"?_pragma=busy_timeout(60000)", func(outbox bool) (whole, error) {
-				return sqlite.Config{Outbox: outbox}.Open(t.Context(), file)
+			test(newPlace(t, "SQLite", "sqlite", file+"?_pragma=busy_timeout(60000)", func() (whole, error) {
+				return sqlite.Open(t.Context(), file)
 			}))
 		})
 		t.Run(name+", in PostgreSQL", func(t *testing.T) {
 			t.Parallel()
 			dsn := server.DSN(server.Database(t)) + "&timezone=UTC"
-			test(newPlace(t, "PostgreSQL", "pgx", dsn, func(outbox bool) (whole, error) {
-				return postgres.Open(t.Context(), dsn, postgres.Config{Outbox: outbox, Logger: quiet})
+			test(newPlace(t, "PostgreSQL", "pgx", dsn, func() (whole, error) {
+				return postgres.Open(t.Context(), dsn, postgres.Config{Logger: quiet})
 			}))
 		})
 	}
 }
 
-func newPlace(t *testing.T, name, driver, source string, connect func(outbox bool) (whole, error)) place {
+func newPlace(t *testing.T, name, driver, source string, connect func() (whole, error)) place {
 	t.Helper()
 	db, err := sql.Open(driver, source)
 	require.NoError(t, err)
@@ -137,9 +119,9 @@ func newPlace(t *testing.T, name, driver, source string, connect func(outbox boo
 }
 
 // open returns a store, which is closed when the test ends.
-func (p place) open(outbox bool) whole {
+func (p place) open() whole {
 	p.Helper()
-	s, err := p.connect(outbox)
+	s, err := p.connect()
 	require.NoError(p, err)
 	p.Cleanup(func() { require.NoError(p, s.Close()) })
 	return s
@@ -148,7 +130,7 @@ func (p place) open(outbox bool) whole {
 // made returns the place after a store was there.
 func (p place) made() place {
 	p.Helper()
-	require.NoError(p, p.open(false).Close())
+	require.NoError(p, p.open().Close())
 	return p
 }
 
@@ -185,7 +167,7 @@ func (p place) refuse(table, condition string) {
 func (p place) refuses(want error, names ...string) {
 	p.Helper()
 	before := p.query(p.schema)
-	_, err := p.connect(true)
+	_, err := p.connect()
 	require.ErrorIs(p, err, want)
 	for _, name := range names {
 		require.ErrorContains(p, err, name)
@@ -234,7 +216,7 @@ func otherVersions(p place) {
 	p.exec("DROP TABLE watchdog_schema")
 	p.made().exec("ALTER TABLE watchdog_sessions ADD COLUMN newer text", "INSERT INTO watchdog_schema VALUES (98, 1), (99, 1)")
 	before := p.query(p.schema)
-	p.attach(p.open(false), "run-1", "")
+	p.attach(p.open(), "run-1", "")
 	require.Equal(p, before, p.query(p.schema))
 	require.Equal(p, []string{"8", "98", "99"}, p.query("SELECT version FROM watchdog_schema ORDER BY version"))
 	for _, oldest := range []string{"9", "97"} {
@@ -248,21 +230,20 @@ func dropped(p place) {
 	before := p.query(p.schema)
 	drops := p.triggers
 	for _, table := range []string{
-		"events", "watchdog_sessions", "watchdog_leases", "watchdog_lease_ends", "watchdog_outbox", "watchdog_spend",
+		"events", "watchdog_sessions", "watchdog_leases", "watchdog_lease_ends", "watchdog_spend",
 		"watchdog_slices",
 	} {
 		drops = append(drops, "DROP TABLE "+table+p.cascade)
 	}
 	for i, drop := range drops {
 		p.exec(drop)
-		s := p.open(true)
+		s := p.open()
 		require.Equal(p, before, p.query(p.schema), drop)
 		lease, runID := fmt.Sprint("lease-", i), fmt.Sprint("run-", i)
 		require.NoError(p, s.BeginLease(p.Context(), session.Lease{ID: lease, Promise: time.Minute}))
 		p.attach(s, runID, lease)
 		p.take(s, "")
 		require.NoError(p, s.Append(p.Context(), endOf(fmt.Sprint("end-", i))))
-		require.Len(p, p.claim(s, time.Hour), 1, drop)
 		require.NoError(p, s.Close())
 	}
 }
@@ -273,12 +254,10 @@ func foreign(p place) {
 	p.refuses(p.foreign, "watchdog_sessions lacks parent, created_at")
 	p.exec("DROP TABLE watchdog_sessions")
 	p.made()
-	for _, table := range []string{"watchdog_slices", "watchdog_outbox"} {
-		p.exec("DROP TABLE "+table, "CREATE TABLE "+table+" (id text, tenant text)")
-		p.refuses(p.foreign, table+" lacks")
-		p.exec("DROP TABLE " + table)
-	}
-	p.attach(p.open(false), "run-1", "")
+	p.exec("DROP TABLE watchdog_slices", "CREATE TABLE watchdog_slices (id text, tenant text)")
+	p.refuses(p.foreign, "watchdog_slices lacks")
+	p.exec("DROP TABLE watchdog_slices")
+	p.attach(p.open(), "run-1", "")
 	require.Empty(p, p.query("SELECT id FROM sessions"))
 }
 
@@ -303,7 +282,7 @@ func foreignIndexes(p place) {
 // What the database refuses does not take its batch with it.
 func refusedRow(p place) {
 	const runs = 50
-	s := p.open(false)
+	s := p.open()
 	require.NoError(p, s.BeginLease(p.Context(), session.Lease{ID: "lease-1", Promise: time.Minute}))
 	var fresh []session.Freshness
 	var ends []session.Ending
@@ -332,7 +311,7 @@ func refusedRow(p place) {
 }
 
 func unreadable(p place) {
-	s := p.open(false)
+	s := p.open()
 	judged := p.attach(s, "run-1", "")
 	p.exec("UPDATE watchdog_sessions SET threshold = -1")
 	outcome, err := s.Cancel(p.Context(), judged, session.CancelRequest{
@@ -345,7 +324,7 @@ func unreadable(p place) {
 
 // endOfAnother has no time, also if the attempt before had one.
 func endOfAnother(p place) {
-	s := p.open(false)
+	s := p.open()
 	p.attach(s, "run-1", "")
 	_, err := s.End(p.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
 	require.NoError(p, err)
@@ -357,7 +336,7 @@ func endOfAnother(p place) {
 
 // A start of a clock that was days ahead is not waited for.
 func startAfterClock(p place) {
-	s := p.open(false)
+	s := p.open()
 	_, err := s.Cancel(p.Context(), p.attach(s, "run-1", ""), session.CancelRequest{
 		Events: []watchdog.Event{endOf("end")}, StartFor: 20 * time.Hour,
 	})
@@ -374,7 +353,7 @@ func startAfterClock(p place) {
 
 // A slice whose window was deleted has ended, and is charged nowhere when it is returned.
 func deletedWindow(p place) {
-	s := p.open(false)
+	s := p.open()
 	first := p.take(s, watchdog.PeriodDay)
 	p.exec("DELETE FROM watchdog_spend WHERE window_name <> ''")
 	require.Equal(p, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window},
@@ -385,224 +364,8 @@ func deletedWindow(p place) {
 
 // Whoever finds a slice that was never given back sees whose it is.
 func sliceOfProcess(p place) {
-	p.take(p.open(false), "")
+	p.take(p.open(), "")
 	host, err := os.Hostname()
 	require.NoError(p, err)
 	require.Equal(p, []string{fmt.Sprint(host, " ", os.Getpid())}, p.query("SELECT host || ' ' || pid FROM watchdog_slices"))
-}
-
-var alert = session.Notice{ID: "alert-1", AggregateType: "sweeper", AggregateID: "host-1", Type: "lease.lost"}
-
-// claim claims all that is due, and returns the IDs with the numbers of the tries.
-func (p place) claim(s whole, lasts time.Duration) (claimed []string) {
-	p.Helper()
-	all, err := s.ClaimNotices(p.Context(), 1000, lasts)
-	require.NoError(p, err)
-	for _, n := range all {
-		claimed = append(claimed, fmt.Sprint(n.ID, " ", n.Tries))
-	}
-	return claimed
-}
-
-// put puts the end of a run as another program can.
-func (p place) put(id string) {
-	p.Helper()
-	p.exec(fmt.Sprintf(`INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-		VALUES ('%s', '%s', 'run-1', '%s', '2026-01-02 03:04:05.000006')`, id, watchdog.AggregateType, watchdog.EventCancel))
-}
-
-func (p place) inOutbox() []string {
-	return p.query("SELECT event_id FROM watchdog_outbox ORDER BY id")
-}
-
-func noOutbox(p place) {
-	s := p.open(false)
-	_, err := s.ClaimNotices(p.Context(), 1, time.Hour)
-	for _, err := range []error{
-		err, s.PutNotices(p.Context(), alert), s.FinishNotices(p.Context(), alert), s.DelayNotice(p.Context(), alert, time.Hour),
-	} {
-		require.ErrorIs(p, err, session.ErrNoOutbox)
-		require.ErrorContains(p, err, "set Outbox in its configuration")
-	}
-}
-
-// Each end is in the outbox once, however it was stored, if it is on, and in the transaction that stores it.
-func outbox(p place) {
-	off, on := p.open(false), p.open(true)
-	ends := func(s whole, prefix string) {
-		p.Helper()
-		more, complete, theirs := endOf(prefix+"more"), endOf(prefix+"2"), endOf(prefix+"theirs")
-		more.Type, complete.Type, theirs.AggregateType = watchdog.EventExtend, watchdog.EventComplete, "theirs"
-		for range 2 {
-			require.NoError(p, s.Append(p.Context(), more, endOf(prefix+"1"), endOf(prefix+"1"), theirs))
-			require.NoError(p, s.Transact(p.Context(), &watchdog.Exchange{
-				Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"},
-				Decide:    func([]watchdog.Event) []watchdog.Event { return []watchdog.Event{endOf(prefix + "1"), complete} },
-			}))
-		}
-		_, err := s.Cancel(p.Context(), p.attach(s, prefix+"run", ""), session.CancelRequest{
-			Events: []watchdog.Event{endOf(prefix + "3")},
-		})
-		require.NoError(p, err)
-	}
-	ends(off, "off ")
-	require.Empty(p, p.inOutbox())
-	ends(on, "on ")
-	want := []string{"on 1", "on 2", "on 3"}
-	require.Equal(p, want, p.inOutbox())
-	require.Equal(p, []string{
-		"runtime_control run-1 runtime.watchdog.cancel", "runtime_control run-1 runtime.watchdog.complete",
-		"runtime_control run-1 runtime.watchdog.cancel",
-	}, p.query("SELECT aggregate_type || ' ' || aggregate_id || ' ' || event_type FROM watchdog_outbox ORDER BY id"))
-
-	p.refuse("watchdog_sessions", "new.status = 'cancelled'")
-	_, err := on.Cancel(p.Context(), p.attach(on, "kept", ""), session.CancelRequest{Events: []watchdog.Event{endOf("kept")}})
-	require.ErrorContains(p, err, "the host keeps it")
-	require.Equal(p, want, p.inOutbox(), "an end whose transaction was rolled back")
-	p.exec("DROP TABLE watchdog_sessions")
-	p.refuse("watchdog_outbox", "new.event_id = 'refused'")
-	require.ErrorContains(p, on.Append(p.Context(), endOf("refused")), "the host keeps it")
-	require.Empty(p, p.query("SELECT id FROM events WHERE id IN ('kept', 'refused')"))
-}
-
-func notices(p place) {
-	writer, sender := p.open(true), p.open(true)
-	require.NoError(p, writer.Append(p.Context(), endOf("end-1")))
-	p.put("twice")
-	p.put("twice")
-	p.put("poisoned")
-	p.exec(p.poison)
-	require.Equal(p, []string{"end-1 1", "twice 1", "twice 1", "poisoned 1"}, p.claimAny(sender))
-	require.Empty(p, p.claim(sender, time.Hour), "claimed for ever")
-	require.NoError(p, sender.FinishNotices(p.Context(), session.Notice{ID: "twice"}, session.Notice{ID: "end-1"}))
-	require.Equal(p, []string{"poisoned"}, p.inOutbox())
-}
-
-// claimAny claims all for ever. Of rows that say no number it is known how often they were tried, and no time.
-func (p place) claimAny(s whole) (claimed []string) {
-	p.Helper()
-	all, err := s.ClaimNotices(p.Context(), 1000, watchdog.NoLimit)
-	require.NoError(p, err)
-	for _, n := range all {
-		require.Zero(p, n.Waited)
-		claimed = append(claimed, fmt.Sprint(n.ID, " ", n.Tries))
-	}
-	return claimed
-}
-
-// Claims of which none is due cost no write.
-func idleClaims(p place) {
-	s := p.open(true)
-	require.NoError(p, s.Append(p.Context(), endOf("end-1")))
-	require.Equal(p, []string{"end-1 1"}, p.claim(s, time.Hour))
-	// PostgreSQL counts the writes of all databases of its server.
-	require.Eventually(p, func() bool {
-		before := p.query(p.written)
-		require.Empty(p, p.claim(s, time.Hour))
-		return before[0] == p.query(p.written)[0]
-	}, patience, time.Millisecond)
-	before := p.query(p.written)
-	require.NoError(p, s.FinishNotices(p.Context(), session.Notice{ID: "end-1"}))
-	require.NotEqual(p, before, p.query(p.written), "what is written shows")
-}
-
-// A refusal is the transport to a receiver that takes nothing.
-type refusal struct{}
-
-func (refusal) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
-}
-
-// A boxClock is the clock by which the times in an outbox of one notice are read: when it goes on, or is set, all of
-// them are further in the past.
-type boxClock struct {
-	place
-	gone time.Duration // really, in all
-}
-
-const timeLayout = "2006-01-02 15:04:05.000000"
-
-// read returns a time of the notice, zero if it has none.
-func (c *boxClock) read(column string) (at time.Time) {
-	c.Helper()
-	var found any
-	require.NoError(c, c.db.QueryRowContext(c.Context(), "SELECT "+column+" FROM watchdog_outbox").Scan(&found))
-	switch found := found.(type) {
-	case time.Time:
-		at = found
-	case string:
-		at, _ = time.Parse(timeLayout, found)
-	}
-	return at
-}
-
-func (c *boxClock) set(by time.Duration, columns ...string) {
-	c.Helper()
-	for _, column := range columns {
-		if at := c.read(column); !at.IsZero() {
-			c.exec("UPDATE watchdog_outbox SET " + column + " = '" + at.Add(-by).UTC().Format(timeLayout) + "'")
-		}
-	}
-}
-
-func (c *boxClock) setAll(by time.Duration) { c.set(by, "created_at", "due_at", "paused_at") }
-
-// pass has the notice's pause pass.
-func (c *boxClock) pass() {
-	c.Helper()
-	pause := c.read("due_at").Sub(c.read("paused_at"))
-	c.gone += pause
-	c.setAll(pause)
-}
-
-// A notice that was put by a clock that is wrong by a year is tried for as long as KeepFor says, and then dropped once.
-func wrongClocks(p place) {
-	const year, keepFor = 365 * 24 * time.Hour, 2 * notify.LeastKeepFor
-	s := p.open(true)
-	for _, test := range []struct {
-		name      string
-		wrong     time.Duration
-		corrected int // after so many tries, 15 in a pause of an hour
-	}{
-		{"right", 0, 0},
-		{"a year ahead when it was put", year, 0},
-		{"a year behind when it was put", -year, 0},
-		{"a year ahead for three tries", year, 3},
-		{"a year behind for three tries", -year, 3},
-		{"a year ahead until a pause is long", year, 15},
-		{"a year behind until a pause is long", -year, 15},
-	} {
-		p.Run(test.name, func(t *testing.T) {
-			require.NoError(t, s.PutNotices(t.Context(), alert))
-			p := p
-			p.T = t
-			clock := &boxClock{place: p}
-			if test.corrected == 0 {
-				clock.set(-test.wrong, "created_at")
-			}
-			var log bytes.Buffer
-			sender, err := notify.New(s, s, notify.Config{
-				URL: "https://hooks.example.com/x", Secrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"},
-				Transport: refusal{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), KeepFor: keepFor,
-			})
-			require.NoError(t, err)
-			for try := 1; ; try++ {
-				d, _ := sender.Deliver(t.Context())
-				if d.Dropped > 0 {
-					break
-				}
-				require.Equal(t, notify.Delivery{Delayed: 1}, d, "try %d", try)
-				if try == test.corrected {
-					clock.setAll(-test.wrong)
-				}
-				if try != test.corrected || test.wrong == 0 {
-					clock.pass()
-				}
-			}
-			require.GreaterOrEqual(t, clock.gone, keepFor)
-			require.LessOrEqual(t, clock.gone, keepFor+time.Hour+time.Second)
-			require.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
-			require.Empty(t, p.inOutbox())
-		})
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/byhand"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
@@ -32,8 +30,8 @@ Examples:
 }
 
 // Run records that the run is complete.
-func (c completeCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
-	return p.change(ctx, common, model, c.RunID, func(r *byhand.Run) (byhand.Change, error) {
+func (c completeCmd) Run(ctx context.Context, p Program, common *Common) error {
+	return p.change(ctx, common, c.RunID, func(r *byhand.Run) (byhand.Change, error) {
 		return r.Complete(ctx, c.Reason)
 	})
 }
@@ -59,27 +57,23 @@ Examples:
 }
 
 // Run opens a fresh window.
-func (c resumeCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
-	return p.change(ctx, common, model, c.RunID, func(r *byhand.Run) (byhand.Change, error) { return r.Resume(ctx) })
+func (c resumeCmd) Run(ctx context.Context, p Program, common *Common) error {
+	return p.change(ctx, common, c.RunID, func(r *byhand.Run) (byhand.Change, error) { return r.Resume(ctx) })
 }
 
 // change opens the store to write to it, changes a run in it, and says what was done. It first looks for the run
 // without the right to write, so that a store that has none is not made, nor changed.
 func (p Program) change(
-	ctx context.Context, common *Common, model *kong.Application, id string,
+	ctx context.Context, common *Common, id string,
 	change func(*byhand.Run) (byhand.Change, error),
 ) error {
-	limits, err := common.limits(model)
-	if err != nil {
-		return err
-	}
-	if err := common.withStore(ctx, stores.Reading, func(db stores.Database) error {
+	if err := p.withStore(ctx, common, stores.Reading, func(db stores.Database) error {
 		_, err := byhand.Find(ctx, db, id)
 		return err
 	}); err != nil {
 		return err
 	}
-	return common.withStore(ctx, stores.UseFor(limits.Notify.URL != ""), func(db stores.Database) error {
+	return p.withStore(ctx, common, stores.Writing, func(db stores.Database) error {
 		r, err := byhand.Find(ctx, db, id)
 		if err != nil {
 			return err

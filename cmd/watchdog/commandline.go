@@ -28,7 +28,6 @@ type commandLine struct {
 	Resume   resumeCmd   `cmd:"" help:"Open a fresh window for a run that was cancelled."`
 	Sweep    sweepCmd    `cmd:"" help:"Cancel the sessions in a store that have stalled."`
 	Serve    serveCmd    `cmd:"" help:"Sweep a store, and serve a page of its runs."`
-	Notify   notifyCmd   `cmd:"" help:"Tell a webhook of the stops in a store, or test it."`
 	Check    checkCmd    `cmd:"" help:"Say which limits are in force, and where each comes from."`
 	Loops    loopsCmd    `cmd:"" help:"Say where agents repeated themselves in sessions that are over."`
 	Version  versionCmd  `cmd:"" help:"Print the version, for bug reports; so do --version and -V."`

@@ -86,8 +86,10 @@ func (p Program) logger(asJSON bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Stderr, options))
 }
 
-func (c *Common) withStore(ctx context.Context, use stores.Use, work func(stores.Database) error) error {
-	db, err := stores.Open(ctx, c.Store, use)
+func (p Program) withStore(
+	ctx context.Context, common *Common, use stores.Use, work func(stores.Database) error,
+) error {
+	db, err := stores.Open(ctx, common.Store, use, p.logger(common.JSON))
 	if err != nil {
 		return err
 	}

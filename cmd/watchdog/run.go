@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 
 	"github.com/alecthomas/kong"
@@ -41,12 +40,8 @@ A limit is --no-output, --wall-clock, --probe or --terminal.
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
-clock of its sessions, if it is set, and with --store sweep.keeper and
-sweep.notify. Flags win. In a file with the steps of a workflow, --step names the
-step whose settings count.
-
-With a webhook, a stop of the run is told at its end, for a few seconds; if that
-fails, it stays in the store for watchdog notify, sweep or serve.
+clock of its sessions, if it is set, and with --store sweep.keeper. Flags win. In
+a file with the steps of a workflow, --step names the step whose settings count.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if
@@ -81,9 +76,6 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	}
 	g, err := c.config(common, model)
 	if err != nil {
-		return err
-	}
-	if err := c.checkWebhook(p, common); err != nil {
 		return err
 	}
 	record, err := c.openRecord(ctx, p, common, g)
@@ -122,18 +114,4 @@ func (p Program) command(words []string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
 	return cmd
-}
-
-// checkWebhook says that nobody is told where there is no store for notices. A command that is run does not get the
-// secret.
-func (c *runCmd) checkWebhook(p Program, common *Common) error {
-	_ = os.Unsetenv(secretVariable)
-	switch {
-	case common.Store != "" || c.webhook.URL == "":
-		return nil
-	case len(c.variables()) > 0:
-		return errors.New("--webhook needs --store: a notice is kept there until it is delivered")
-	}
-	p.note(common, "watchdog: the webhook is not told of this run: without --store no notice is kept")
-	return nil
 }

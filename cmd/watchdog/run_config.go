@@ -61,16 +61,13 @@ func filledID(id, host string, now time.Time) (string, error) {
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
 func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, error) {
-	flags := c.variables()
-	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), mayBeFlag) {
+	if common.Config == "" && !slices.ContainsFunc(os.Environ(), mayBeFlag) {
 		return &guards{}, nil
 	}
-	limits, err := common.limits(model, flags...)
+	limits, err := common.limits(model)
 	if err != nil {
 		return nil, err
 	}
-	c.webhook = webhookOf(limits)
-	c.webhook.Timeout = brief
 	g := &guards{command: limits.Stall, keeper: limits.Keeper}
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {

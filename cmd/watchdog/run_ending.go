@@ -129,7 +129,7 @@ func (r *runRecord) close(e *ending) error {
 	if err = errors.Join(err, r.end()); err != nil {
 		err = fmt.Errorf("record the end: %w", err)
 	}
-	return errors.Join(err, tellBriefly(r.told), r.db.Close())
+	return errors.Join(err, r.db.Close())
 }
 
 // end closes the run, and has its row say how it ended.

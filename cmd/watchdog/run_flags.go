@@ -10,15 +10,11 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/internal/signame"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
 type runCmd struct {
 	runFlags
-	notifyFlags
-
-	webhook notify.Config // as configured; without a URL nobody is told
 
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
 }

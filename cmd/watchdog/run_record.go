@@ -13,7 +13,6 @@ import (
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -24,7 +23,6 @@ type runRecord struct {
 	db   stores.Database
 	kept *runKeeper
 	run  *watchdog.Watchdog
-	told *notify.Sender // nil for nobody
 	// before is the run that failed or was stopped, with which this one goes on; nil for none.
 	before *story.Story
 
@@ -45,14 +43,13 @@ func (c *runCmd) openRecord(
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
 	}
-	db, err := stores.Open(ctx, common.Store, stores.UseFor(c.webhook.URL != ""))
+	db, err := stores.Open(ctx, common.Store, stores.Writing, p.logger(common.JSON))
 	if err != nil {
 		return nil, err
 	}
 	cfg.Store = db
 	r := &runRecord{db: db, note: func(text string) { p.note(common, "watchdog: "+text) }}
-	r.told, err = p.sender(db, c.webhook, common.JSON)
-	if err == nil && c.ID != "" && !cfg.Disabled {
+	if c.ID != "" && !cfg.Disabled {
 		if err = p.refuseLive(ctx, common, db, c.ID); err == nil {
 			err = r.readEarlier(ctx, common, c.ID)
 		}

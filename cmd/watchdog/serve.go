@@ -21,8 +21,6 @@ import (
 
 //nolint:lll // a tag cannot be broken
 type serveCmd struct {
-	notifyFlags
-
 	Listen string   `default:"127.0.0.1:8080" placeholder:"ADDR" env:"WATCHDOG_LISTEN" help:"Where to serve (${default})."`
 	Host   []string `placeholder:"NAME" sep:"none" help:"Answer this name, too, besides localhost and the address. Can be repeated."`
 	Page   bool     `help:"Serve the page only: sweep nothing and write nothing."`
@@ -34,8 +32,7 @@ func (serveCmd) Help() string {
 the health of the sweeper at /healthz: 200, or 503 if the last pass failed or the
 next is late. With --page it only serves the page, and opens the store to read.
 Whoever reaches the address sees all sessions: put it behind what authenticates
-people, or leave it on this machine. With a webhook it delivers notices as
-watchdog notify does.
+people, or leave it on this machine.
 
 It answers to localhost, to the name in --listen and to the address that it was
 reached at. Any other name, such as one that a proxy passes on, needs a --host
@@ -51,24 +48,15 @@ Examples:
 // Run serves until the context ends or a signal comes.
 func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
 	limits := &config.Config{}
-	if c.Page && len(c.variables()) > 0 {
-		return errors.New("--page only shows, and delivers nothing: leave out --webhook and --webhook-secret-file")
-	}
 	if !c.Page {
 		var err error
-		if limits, err = common.sweeping(model, false, c.variables()...); err != nil {
+		if limits, err = common.sweeping(model, false); err != nil {
 			return p.failEach(err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	use := p.use(common, limits, c.Page || limits.Sweep.DryRun)
-	return common.withStore(ctx, use, func(db stores.Database) error {
-		sender, err := p.sender(db, webhookOf(limits), common.JSON)
-		if err != nil {
-			return err
-		}
-		defer beside(ctx, sender)()
+	return p.withStore(ctx, common, useOf(c.Page || limits.Sweep.DryRun), func(db stores.Database) error {
 		return c.serve(ctx, p, common, db, limits)
 	})
 }

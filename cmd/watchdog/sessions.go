@@ -54,7 +54,7 @@ Examples:
 
 // Run prints a page of the list.
 func (c sessionsCmd) Run(ctx context.Context, p Program, common *Common) error {
-	return common.withStore(ctx, stores.Reading, func(db stores.Database) error {
+	return p.withStore(ctx, common, stores.Reading, func(db stores.Database) error {
 		l, err := c.list(ctx, db)
 		switch {
 		case err != nil:

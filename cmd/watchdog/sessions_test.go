@@ -408,7 +408,7 @@ func openStore(tb testing.TB, url string) testStore {
 	if path, is := strings.CutPrefix(url, "sqlite:"); is {
 		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
 	}
-	store, err := stores.Open(tb.Context(), url, stores.Writing)
+	store, err := stores.Open(tb.Context(), url, stores.Writing, nil)
 	require.NoError(tb, err)
 	db, err := sql.Open(driver, source) // which connects when it is used
 	require.NoError(tb, err)

@@ -18,13 +18,10 @@ import (
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/internal/story"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
 type sweepCmd struct {
-	notifyFlags
-
 	Once   bool `help:"Have one pass and exit. It takes about three promises of a host, half a minute, if one has died."`
 	DryRun bool `name:"dry-run" help:"Say what would be cancelled, and write nothing."`
 }
@@ -34,8 +31,7 @@ func (sweepCmd) Help() string {
 	return `Sweeps the store until it is ended: finds the sessions that have stalled, whoever
 ran them, and cancels them. The limits are those of the sweep block of --config
 and of the environment; watchdog check shows them. Any number of sweepers can
-sweep one store. SIGINT and SIGTERM end it after the sessions in hand. With a
-webhook it delivers notices as watchdog notify does.
+sweep one store. SIGINT and SIGTERM end it after the sessions in hand.
 
 It stops no agents and resumes no sessions: a host does that in package sweep.
 
@@ -46,34 +42,28 @@ Examples:
 
 // Run sweeps the store.
 func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
-	limits, err := common.sweeping(model, c.DryRun, c.variables()...)
+	limits, err := common.sweeping(model, c.DryRun)
 	if err != nil {
 		return p.failEach(err)
 	}
-	use := p.use(common, limits, limits.Sweep.DryRun)
-	return common.withStore(ctx, use, func(db stores.Database) error {
-		sender, err := p.sender(db, webhookOf(limits), common.JSON)
-		if err != nil {
-			return err
-		}
+	return p.withStore(ctx, common, useOf(limits.Sweep.DryRun), func(db stores.Database) error {
 		s, err := p.sweeper(db, limits, common.JSON)
 		if err != nil {
 			return err
 		}
 		if c.Once {
 			_, err := s.Sweep(ctx)
-			return errors.Join(err, tellBriefly(sender))
+			return err
 		}
 		p.note(common, limits.WorstTime())
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		defer beside(ctx, sender)()
 		return s.Run(ctx)
 	})
 }
 
-func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string) (*config.Config, error) {
-	limits, err := c.limits(model, flags...)
+func (c *Common) sweeping(model *kong.Application, dryRun bool) (*config.Config, error) {
+	limits, err := c.limits(model)
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +79,11 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string)
 	return limits, nil
 }
 
-// use is what a sweeper does with the store. If it writes nothing, nobody is told, which is said.
-func (p Program) use(common *Common, limits *config.Config, nothing bool) stores.Use {
-	if !nothing {
-		return stores.UseFor(limits.Notify.URL != "")
+func useOf(readOnly bool) stores.Use {
+	if readOnly {
+		return stores.Reading
 	}
-	if limits.Notify.URL != "" {
-		p.note(common, "the webhook is not told: nothing is written, and nothing delivered")
-		limits.Notify.URL = ""
-	}
-	return stores.Reading
+	return stores.Writing
 }
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
@@ -114,14 +99,7 @@ func (p Program) sweeper(
 		}
 	}
 	cfg.Logger = p.logger(asJSON)
-	switch within := cfg.Alert.Within; {
-	case within > 0 && limits.Notify.URL != "":
-		put := notify.Alert(db, within, cfg.Logger)
-		cfg.Alert.Func = func(ctx context.Context, cancels int) {
-			reporter.alert(ctx, cancels)
-			put(ctx, cancels)
-		}
-	case within > 0:
+	if cfg.Alert.Within > 0 {
 		cfg.Alert.Func = reporter.alert
 	}
 	return sweep.New(db, db, cfg)
@@ -216,7 +194,10 @@ func reportOf(p sweep.Pass) passReport {
 	r := passReport{
 		StartedAt: p.StartedAt.UTC(), Seconds: p.Duration.Seconds(), DryRun: p.DryRun, Checked: p.Checked, Found: p.Found,
 		Cancelled: p.Cancelled, Spared: p.Spared, Failed: p.Failed, Warned: p.Warned, Deferred: p.Deferred,
-		Errors: p.Errors, Sessions: []caseReport{}, Error: textOf(p.Err),
+		Errors: p.Errors, Sessions: []caseReport{},
+	}
+	if p.Err != nil {
+		r.Error = p.Err.Error()
 	}
 	for _, c := range p.Cases {
 		r.Sessions = append(r.Sessions, caseReport{c.Session.RunID, c.Session.Host, c.Silence.Seconds(),

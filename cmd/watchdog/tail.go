@@ -46,7 +46,7 @@ func (c tailCmd) Run(ctx context.Context, p Program, common *Common) (err error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOnSignal(cancel)()
-	db, err := stores.Open(ctx, common.Store, stores.Reading)
+	db, err := stores.Open(ctx, common.Store, stores.Reading, p.logger(common.JSON))
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -43,7 +43,7 @@ func (w whyCmd) Run(ctx context.Context, p Program, common *Common) error {
 		}
 		return tellArtifacts(p, common, found)
 	}
-	return common.withStore(ctx, stores.Reading, func(db stores.Database) error {
+	return p.withStore(ctx, common, stores.Reading, func(db stores.Database) error {
 		told, err := why.Read(ctx, db, w.Of)
 		if err != nil {
 			return err

@@ -4,32 +4,34 @@ import "strings"
 
 // A Leftover is what a version before kept for somebody, in tables that this one neither reads nor drops.
 type Leftover struct {
-	Says string // what there is, and that nothing reads it any more
-	Read string // the statement that reads it
-	Drop string // those that drop its tables
+	Rows string // what they are
+	Read string // the statement that reads them
+	Drop string // those that drop their tables
 }
 
 // leftovers are the tables to look for, with the condition of the rows that somebody may miss, empty for all, what
-// these are, and the tables that go with them.
+// these are, and the tables to drop first.
 var leftovers = []struct {
-	table, where, says string
+	table, where, rows string
 	others             []string
-}{}
+}{
+	{table: "watchdog_outbox", rows: "notices of ends that no webhook took"},
+}
 
 // Leftovers returns what a version before left in the database, without what cannot be read.
 func (s *Schema) Leftovers(d Database) (found []Leftover) {
 	for _, of := range leftovers {
-		rows := "FROM " + s.Prefix + of.table
+		from := "FROM " + s.Prefix + of.table
 		if of.where != "" {
-			rows += " WHERE " + of.where
+			from += " WHERE " + of.where
 		}
 		some := false
 		if names, err := d.Names(of.table); err != nil || len(names) == 0 {
 			continue
 		}
-		if err := d.Value("SELECT EXISTS (SELECT 1 "+rows+")", nil, &some); err == nil && some {
+		if err := d.Value("SELECT EXISTS (SELECT 1 "+from+")", nil, &some); err == nil && some {
 			drop := "DROP TABLE " + s.Prefix + strings.Join(append(of.others, of.table), "; DROP TABLE "+s.Prefix)
-			found = append(found, Leftover{of.says, "SELECT * " + rows, drop})
+			found = append(found, Leftover{of.rows, "SELECT * " + from, drop})
 		}
 	}
 	return found

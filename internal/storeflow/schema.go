@@ -141,21 +141,6 @@ var Tables = []Table{
 		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
 		{"attempt", "{integer} NOT NULL"},
 	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
-	// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
-	// misses no end, and is told of none that was rolled back. Due_at is when a notice is due, or until when it is
-	// claimed, paused_at when due_at was set, and waited are its delays in all, in microseconds.
-	{Name: "watchdog_outbox", Columns: []Column{
-		{"id", "{serial} PRIMARY KEY{autoincrement}"},
-		{"event_id", "{text(36)} NOT NULL"},
-		{"aggregate_type", "{text(100)} NOT NULL"},
-		{"aggregate_id", "{text(255)} NOT NULL"},
-		{"event_type", "{text(200)} NOT NULL"},
-		{"created_at", "{time} NOT NULL"},
-		{"due_at", "{time} NOT NULL DEFAULT {before}"},
-		{"tries", "{integer} NOT NULL DEFAULT 0"},
-		{"paused_at", "{time} NOT NULL DEFAULT {before}"},
-		{"waited", "{integer} NOT NULL DEFAULT 0"},
-	}},
 	// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
 	// for each window that something was charged in.
 	{Name: "watchdog_spend", Columns: slices.Concat([]Column{
@@ -185,12 +170,8 @@ func kindColumns(prefix, is string) (all []Column) {
 }
 
 // indexes are those of both stores. Who deletes a window of watchdog_spend finds its slices by their index.
-//
-// Rejected: a unique index of the events in the outbox, with which an event that a host deletes and stores again would
-// not be told again.
 var indexes = []Index{
 	{"watchdog_slices_window", "watchdog_slices", "scope, window_name"},
-	{"watchdog_outbox_event", "watchdog_outbox", "event_id"},
 }
 
 // Migrate makes what is missing, and notes the version. A table of events that exists is taken over.

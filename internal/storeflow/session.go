@@ -176,12 +176,3 @@ func FirstInvalid[E interface{ Validate() error }](all []E) error {
 	}
 	return nil
 }
-
-// NoticeIDs returns the IDs of the notices.
-func NoticeIDs(notices []session.Notice) []string {
-	ids := make([]string, len(notices))
-	for i, n := range notices {
-		ids[i] = n.ID
-	}
-	return ids
-}

@@ -1,5 +1,5 @@
 // Package storerows is what every store of sessions shares, package session's own as well: the places and pages of
-// stalled sessions, and the pauses of notices and starts.
+// stalled sessions, and the pauses of starts.
 //
 // It contains no SQL and no driver: each store writes its own statements.
 package storerows

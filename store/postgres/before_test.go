@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"log/slog"
 	"os"
 	"testing"
 
@@ -22,4 +23,9 @@ func TestBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, second(conn.PgConn().Exec(t.Context(), string(written)).ReadAll()))
 	beforetest.Check(t, openAt(t, dsn, postgres.Config{}))
+	beforetest.CheckLeftovers(t, func(log *slog.Logger) {
+		openAt(t, dsn, postgres.Config{Logger: log})
+	}, func(statement string) {
+		require.NoError(t, second(conn.PgConn().Exec(t.Context(), statement).ReadAll()))
+	})
 }

@@ -32,18 +32,14 @@
 //
 // All functions, operators and types of the statements are those of pg_catalog, whatever the search_path is.
 //
-// Sessions are rows of watchdog_sessions, the leases of their processes rows of watchdog_leases. The ends of runs are
-// rows of watchdog_outbox, too, if [Config].Outbox is on, until they are finished: a row is due from due_at on, which
-// is -infinity until it is claimed, and tries counts the claims. What shared limits are charged with, see
-// [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of a scope, and the slices in rows of
-// watchdog_slices. The version of the schema is in watchdog_schema. A program can use a database of a newer version if
-// oldest_reader there is at most its own version.
+// Sessions are rows of watchdog_sessions, the leases of their processes rows of watchdog_leases. What shared limits are
+// charged with, see [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of a scope, and the slices
+// in rows of watchdog_slices. The version of the schema is in watchdog_schema. A program can use a database of a newer
+// version if oldest_reader there is at most its own version.
 //
 // A role that may not create tables can use a schema that another role has opened before. It needs USAGE on the schema,
 // SELECT and INSERT on events, SELECT, INSERT and UPDATE on watchdog_sessions, SELECT, INSERT, UPDATE and DELETE on
-// watchdog_leases, SELECT, INSERT and UPDATE on watchdog_spend and watchdog_slices, INSERT on watchdog_outbox if that
-// is on, and SELECT on watchdog_schema. To claim, finish and delay notices it also needs SELECT, UPDATE and DELETE on
-// watchdog_outbox.
+// watchdog_leases, SELECT, INSERT and UPDATE on watchdog_spend and watchdog_slices, and SELECT on watchdog_schema.
 //
 // # Locks
 //

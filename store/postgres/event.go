@@ -85,7 +85,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		inserted, err := s.exec(ctx, s.insert, columns[:]...)
+		inserted, err := s.exec(ctx, insertEvents, columns[:]...)
 		if err == nil && inserted == 0 {
 			_, err = s.exec(ctx, awaitStandby)
 		}
@@ -101,19 +101,6 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 	slices.SortFunc(events, watchdog.Event.Compare)
 	return events, err
 }
-
-// outboxRows writes the ends among the events of the table or query named.
-const (
-	outboxRows = `INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-		SELECT o.id, o.aggregate_type, o.aggregate_id, o.event_type, {now}
-		FROM %s AS o WHERE o.aggregate_type {=} '` + watchdog.AggregateType + `'
-			AND o.event_type {=} ANY ('{` + watchdog.EventCancel + `,` + watchdog.EventComplete + `}')`
-	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`
-)
-
-// insertNotifying is insertEvents, and returns a row for each. An event that is stored is not in the outbox again.
-var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
-	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
 
 // awaitStandby writes to the server's log, so that the commit waits for a synchronous standby, which then has all that
 // was committed before as well. The commit of a write that finds its events stored waits for nothing, and an earlier

@@ -65,7 +65,6 @@ func (s *Store) Planned(
 	cancel := append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel(), 1)
 	claim := claimArguments(judged, session.ClaimRequest{By: "pass", For: 1, EndID: "end"})
 	run := session.Session{RunID: judged.RunID, Lease: "lease-1"}
-	notices := []session.Notice{{ID: "alert-1", AggregateType: "a", AggregateID: "b", Type: "c"}, {ID: "alert-2"}}
 	all := []Planned{
 		stalled("find ten of fifty", ten),
 		stalled("find ten more", next),
@@ -90,10 +89,6 @@ func (s *Store) Planned(
 		{"lock a scope and a window", lockSpend, []any{"tenant-7", []string{"", "day 3"}}, false},
 		{"read a slice", selectSlice, []any{"slice-77"}, false},
 		{"lock the window of a slice", lockSliceWindow, []any{"slice-77"}, false},
-		{"put notices", putNotices, noticeColumns(notices), false},
-		{"claim notices", claimNotices, []any{int64(100), int64(1000)}, false},
-		{"finish notices", finishNotices, []any{[]string{"end-7", "end-8"}}, false},
-		{"delay a notice", delayNotice, []any{"end-7", int64(1), int64(1000), storerows.LongestWait}, false},
 		{"read the events of one", selectEvents, []any{watchdog.AggregateType, judged.RunID}, false},
 	}
 	for i := range all {
@@ -148,5 +143,4 @@ var (
 	_ session.Listener            = (*Store)(nil)
 	_ session.Lister              = (*Store)(nil)
 	_ session.BatchCanceller      = (*Store)(nil)
-	_ session.Outbox              = (*Store)(nil)
 )

@@ -433,7 +433,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode
 		c.ConnConfig.RuntimeParams["lock_timeout"] = "1h"
 	})
-	calls := tableCalls(t.Context(), newStoreWith(t, host, withOutbox))
+	calls := tableCalls(t.Context(), newStore(t, host))
 	for i, name := range slices.Sorted(maps.Keys(calls)) {
 		if !chosen(i) {
 			delete(calls, name)
@@ -441,7 +441,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 	}
 	refusesAll := func(when string) {
 		tx := begun(t, stranger, `LOCK TABLE watchdog_sessions, watchdog_leases, events,
-			watchdog_spend, watchdog_slices, watchdog_outbox, watchdog_lease_ends`)
+			watchdog_spend, watchdog_slices, watchdog_lease_ends`)
 		for name, call := range calls {
 			began := time.Now()
 			err := call()

@@ -17,11 +17,6 @@ type Config struct {
 	// Schema is the schema of the tables. Open and New create it if it does not exist. Stores in different schemas
 	// are independent of each other. Empty means the first schema of the connection's search_path.
 	Schema string
-	// Outbox has each transaction that stores the end of a run, a [watchdog.EventCancel] or a [watchdog.EventComplete],
-	// also write a row to the table watchdog_outbox, and has the calls of a [session.Outbox] work. Somebody has to claim
-	// what is there and finish it, in this process or another, or it stays. False writes none, and these calls return
-	// [session.ErrNoOutbox].
-	Outbox bool
 	// ReadOnly opens the database to read it: Open and New create and migrate nothing, each transaction is read-only, and
 	// every call that writes returns [ErrReadOnly]. It works with a standby, and for a role that may only SELECT. In a
 	// schema of an older version the events can be read, and a call that needs more returns an error that says so. False
@@ -71,15 +66,12 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly,
-		settings: settings, beginQuery: beginLimited, insert: insertEvents,
+		pool: pool, schema: cfg.Schema, readOnly: cfg.ReadOnly,
+		settings: settings, beginQuery: beginLimited,
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause}
 	if s.readOnly {
 		s.settings, s.beginQuery = settingsReadOnly, beginReadOnly
-	}
-	if s.outbox {
-		s.insert = insertNotifying
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.address, s.severalHosts = addressOf(config)

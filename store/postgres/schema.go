@@ -16,7 +16,7 @@ import (
 // oldestServer is the first version with xid8, the type of what Follow notes.
 const oldestServer = 130000
 
-// schema has the tables. An alert is a notice of no event; one that several put at once is there once.
+// schema has the tables.
 //
 // What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
 // with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
@@ -27,21 +27,16 @@ func schema() *storeflow.Schema {
 		Prefix: "SCHEMA.",
 		Columns: map[string][]storeflow.Column{
 			"watchdog_sessions": sessionColumns(),
-			"watchdog_outbox":   {{Name: "alert", Is: "boolean NOT NULL DEFAULT false"}},
 		},
 		Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
 			"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 			"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
-			"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
-			"{due}", "pg_catalog.timestamptz", "{serial}", "bigint GENERATED ALWAYS AS IDENTITY", "{autoincrement}", "",
-			"{text(36)}", "pg_catalog.text", "{text(100)}", "pg_catalog.text", "{text(200)}", "pg_catalog.text",
-			"{text(255)}", "pg_catalog.text"),
+			"{cascade}", " ON DELETE CASCADE", "{payload}", "pg_catalog.json", "{due}", "pg_catalog.timestamptz"),
 		Options: map[string]string{
 			"watchdog_sessions":   " WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
-			"watchdog_outbox":     " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		},
 		Foreign: ErrForeignTable,
 		Index:   `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
@@ -58,12 +53,8 @@ func schema() *storeflow.Schema {
 			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
 			{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
 			{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart},
-			{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"},
 		},
-		Others: []string{
-			createParentIndex,
-			`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
-		},
+		Others: []string{createParentIndex},
 	}
 }
 
@@ -131,10 +122,8 @@ func (t *transaction) checkReadable() error {
 const (
 	writingRights = `('events', '{SELECT,INSERT}'), ('watchdog_sessions', '{SELECT,INSERT,UPDATE}'),
 			('watchdog_leases', '{SELECT,INSERT,UPDATE,DELETE}'), ('watchdog_lease_ends', '{SELECT,INSERT,DELETE}'),
-			('watchdog_spend', '{SELECT,INSERT,UPDATE}'), ('watchdog_slices', '{SELECT,INSERT,UPDATE}'),
-			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, '{INSERT}')`
-	readingRights = `('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}'),
-			(CASE WHEN $2::boolean THEN NULL END, '{SELECT}')`
+			('watchdog_spend', '{SELECT,INSERT,UPDATE}'), ('watchdog_slices', '{SELECT,INSERT,UPDATE}')`
+	readingRights = `('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}')`
 )
 
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
@@ -146,7 +135,7 @@ func (t *transaction) checkRights(needed string) error {
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1
 		WHERE NOT pg_catalog.has_table_privilege(c.oid, p.privilege)`,
-		[]any{t.store.schema, t.store.outbox}, &missing)
+		[]any{t.store.schema}, &missing)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("the role lacks rights: grant it %s", missing)
 	}
@@ -172,7 +161,8 @@ func (s *Store) warnOfLeftovers(ctx context.Context, log *slog.Logger) {
 		return nil
 	})
 	for _, left := range found {
-		log.Warn(left.Says, "database", s.address, "read", s.qualify(left.Read), "drop", s.qualify(left.Drop))
+		log.Warn("an older version left rows that nothing reads any more",
+			"database", s.address, "rows", left.Rows, "read", s.qualify(left.Read), "drop", s.qualify(left.Drop))
 	}
 }
 

@@ -272,7 +272,7 @@ func TestSearchPath(t *testing.T) {
 	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
 	t.Run("for each call", func(t *testing.T) {
 		calls := tableCalls(t.Context(), s.Store)
-		plain := tableCalls(t.Context(), openAt(t, newDSN(t), withOutbox))
+		plain := tableCalls(t.Context(), openAt(t, newDSN(t), postgres.Config{}))
 		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
 		names := slices.Sorted(maps.Keys(calls))
 		for _, name := range slices.Concat(names, names) { // the second time there are rows
@@ -362,7 +362,7 @@ func TestTemporarySearchPath(t *testing.T) {
 
 func openSchema(t *testing.T, dsn, schema string) *postgres.Store {
 	t.Helper()
-	return openAt(t, dsn, postgres.Config{Schema: schema, Outbox: true})
+	return openAt(t, dsn, postgres.Config{Schema: schema})
 }
 
 // readsOnly expects a store to read an event and a session, and to refuse to write.
@@ -513,7 +513,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		openAt(t, dsn, postgres.Config{})
-		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_lease_ends, watchdog_leases, watchdog_outbox")
+		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_lease_ends, watchdog_leases")
 		s := openAt(t, dsn, postgres.Config{ReadOnly: true})
 		require.Empty(t, read(t, s))
 		_, err := s.List(t.Context(), session.ListQuery{Limit: 1})

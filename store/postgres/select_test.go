@@ -254,7 +254,7 @@ func TestOperations(t *testing.T) {
 		grants := documented(t, "operations.md", "Rights")
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
-		cfg := postgres.Config{Schema: "watchdog", Outbox: true}
+		cfg := postgres.Config{Schema: "watchdog"}
 		openAt(t, dsn, cfg)
 		mustExec(t, pool, "DROP ROLE IF EXISTS app", "CREATE ROLE app LOGIN")
 		t.Cleanup(func() { mustExec(t, pool, "DROP OWNED BY app", "DROP ROLE app") })
@@ -295,8 +295,16 @@ func TestOperations(t *testing.T) {
 		}
 		require.Fail(t, "there is no such query")
 	})
+	t.Run("ends are read for an alert manager", func(t *testing.T) {
+		s, pool := openNew(t, postgres.Config{})
+		e := cancelOf("end-1", "run-1").Events[0]
+		e.Timestamp = time.Now()
+		require.NoError(t, s.Append(t.Context(), e))
+		ends := documented(t, "operations-alerts.md", "An alert manager")
+		require.Equal(t, []string{"end-1 run-1"}, texts(t, pool, "SELECT id || ' ' || run FROM ("+ends[0]+") AS ends"))
+	})
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
-		s, pool := openNew(t, withOutbox)
+		s, pool := openNew(t, postgres.Config{})
 		old := time.Now().Add(-100 * 24 * time.Hour)
 		for _, run := range []string{"old", "old but active", "ended today", "old without a session", "mixed without a session"} {
 			e := cancelOf("cancel of "+run, run).Events[0]
@@ -326,13 +334,7 @@ func TestOperations(t *testing.T) {
 		}
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id <> 'ended today')::int`)
-		require.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9)
 		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
-		outbox := documented(t, "operations.md", "The outbox")
-		mustExec(t, pool, outbox[:len(outbox)-1]...)
-		require.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9, "none is old")
-		mustExec(t, pool, outbox[len(outbox)-1])
-		require.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 		left := []string{"ended today", "mixed without a session", "old but active", "to be started"}
 		require.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
 			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
@@ -411,7 +413,7 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 var timestamp = regexp.MustCompile(`'(\d{4}-[^']*|1\d{15})'`)
 
 // fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
-const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices|watchdog_outbox)`
+const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices)`
 
 // fillSpend writes a scope for each of a thousand tenants, with ten windows each, and many slices.
 func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
@@ -425,17 +427,7 @@ func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
 		FROM generate_series(1, 20000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
 }
 
-// fillOutbox writes notices that are delayed, and some that are due.
-func fillOutbox(tb testing.TB, pool *pgxpool.Pool, delayed, due int) {
-	tb.Helper()
-	mustExec(tb, pool, fmt.Sprintf(`
-		INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at, due_at, tries)
-		SELECT 'end-' || n, 'runtime_control', 'run-' || n, 'runtime.watchdog.cancel', now() - interval '1 hour',
-			CASE WHEN n > %[1]d THEN '-infinity' ELSE now() + (1 + n::bigint * 7919 %% 1000) * interval '1 minute' END, n %% 7
-		FROM generate_series(1, %[1]d + %[2]d) AS n`, delayed, due), "VACUUM ANALYZE watchdog_outbox")
-}
-
-// No statement scans the active sessions, or the outbox.
+// No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
 	if racing.Enabled {
 		t.Skip("runs in the plain tests only: the plans are those of the server")
@@ -458,7 +450,6 @@ func TestQueryPlans(t *testing.T) {
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
 	fillSpend(t, pool)
-	fillOutbox(t, pool, 10_000, 10_000)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}

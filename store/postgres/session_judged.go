@@ -56,7 +56,7 @@ const (
 	stillStopped = `CASE WHEN ` + isNoted + ` THEN s.stop_failed END`
 )
 
-// warnRow notes what the session is like, so that any sign of life makes the warning void. It and the next two are put
+// warnRow notes what the session is like, so that any sign of life makes the warning void. It and the next are put
 // together when they are used first, because every program that imports the package would wait for it as it starts.
 var warnRow = sync.OnceValue(func() string {
 	return lockJudged + `, recorded AS (` + shifted(insertRows, 7) + ` WHERE EXISTS (SELECT FROM free)` + insertOrder +
@@ -68,27 +68,20 @@ var warnRow = sync.OnceValue(func() string {
 
 // cancelRow inserts the end event, which is the last, and does the rest only if no event had its ID. It is one
 // statement and so one transaction. Listeners get the notification when it commits.
-var (
-	cancelRow          = sync.OnceValue(func() string { return cancelWith("") })
-	cancelRowNotifying = sync.OnceValue(func() string {
-		return cancelWith(`, outboxed AS (` + fmt.Sprintf(outboxRows, "ended") + `)`)
-	})
-)
-
-func cancelWith(outboxed string) string {
+var cancelRow = sync.OnceValue(func() string {
 	insert := shifted(insertRows, 7)
 	return lockJudged + `, ended AS (` + insert +
 		` WHERE e.place {=} pg_catalog.cardinality($8::{text}[]) AND EXISTS (SELECT FROM free)` +
-		insertOrder + returnForOutbox + `), recorded AS (` + insert +
+		insertOrder + ` RETURNING id), recorded AS (` + insert +
 		` WHERE e.place {<} pg_catalog.cardinality($8::{text}[]) AND EXISTS (SELECT FROM ended)` +
-		insertOrder + `)` + outboxed + `, done AS (
+		insertOrder + `), done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $15, resumes = $16, stop_failed = $17,
 			claim = $6::{text}, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = {now},` + leaveLease + `,` + wantStart + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended) RETURNING s.run_id
 	), noticed AS (` + noticeJudged + `)` + selectJudged + `, EXISTS (SELECT FROM done),
 		(SELECT pg_catalog.pg_notify($18::{text}, run_id) FROM done)::{text}`
-}
+})
 
 // shifted returns a part of a statement with its parameters numbered from a later one on.
 func shifted(part string, by int) string {
@@ -147,11 +140,7 @@ func (s *Store) cancelStatement(judged session.Session, c session.CancelRequest)
 	if err != nil {
 		return "", nil, err
 	}
-	statement := cancelRow()
-	if s.outbox {
-		statement = cancelRowNotifying()
-	}
-	return statement, append(append(judgedArguments(judged, c.By), columns[:]...),
+	return cancelRow(), append(append(judgedArguments(judged, c.By), columns[:]...),
 		string(c.Reason), c.Resumes, c.StopFailed, s.channel(), storerows.RoundUp(storerows.StartPause(c.StartFor))), nil
 }
 
@@ -267,6 +256,10 @@ const (
 		start_tries = CASE WHEN $19::bigint {>} 0 THEN 1 END,
 		start_due = CASE WHEN $19::bigint {>} 0 THEN {now} {+} ($19::bigint {*} {microsecond}) END`
 )
+
+// setBack is the instant after which a claim or a pause began before the clock was set back. It is no parameter,
+// because the server would plan the statement anew at each claim to see how many rows there are.
+var setBack = fmt.Sprintf(`({now} {+} interval '%d microseconds')`, storerows.SetBack.Microseconds())
 
 // claimStart looks for what would be due so late that the clock has been set back only if nothing else is due.
 var claimStart = `WITH due AS MATERIALIZED (SELECT run_id FROM (

@@ -122,15 +122,14 @@ func TestCancelAll(t *testing.T) {
 	} {
 		t.Run("all of them"+name, func(t *testing.T) {
 			dsn := newDSN(t)
-			s, pool := openAt(t, dsn+options, postgres.Config{Outbox: true}), hostPool(t, dsn)
+			s, pool := openAt(t, dsn+options, postgres.Config{}), hostPool(t, dsn)
 			for range 3 { // the first call of a connection prepares the statements
 				outcomes, err := s.CancelAll(t.Context(), cancelsOf(t, s, 10))
 				require.NoError(t, err)
 				require.Equal(t, outcomesBut(10, -1), outcomes)
 				require.Equal(t, []string{"1 10"}, texts(t, pool,
 					`SELECT count(DISTINCT xmin::text) || ' ' || count(*) FROM watchdog_sessions WHERE status = 'cancelled'`))
-				require.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 10)
-				mustExec(t, pool, "TRUNCATE watchdog_sessions, watchdog_outbox, events")
+				mustExec(t, pool, "TRUNCATE watchdog_sessions, events")
 			}
 			outcomes, err := s.CancelAll(t.Context(), nil)
 			require.NoError(t, err)
@@ -234,7 +233,7 @@ func cancelWithResume(id, runID string) session.CancelRequest {
 func TestCancelMeetsEnd(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	begin(t, s, lease1)
 	cancelling := func(judged session.Session, id string) (<-chan session.Outcome, <-chan error) {
 		outcomes, errs := make(chan session.Outcome, 1), make(chan error, 1)
@@ -263,7 +262,6 @@ func TestCancelMeetsEnd(t *testing.T) {
 		ended, err := s.Ended(t.Context(), lease1, nil)
 		require.NoError(t, err)
 		require.Equal(t, []session.AttemptID{{RunID: "run-1", Attempt: 1}}, ended)
-		require.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 	})
 	t.Run("that is rolled back", func(t *testing.T) {
 		judged := attachLeased(t, s, lease1, "run-2")

@@ -246,7 +246,7 @@ func queryRow[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text 
 	return all[0], err
 }
 
-// A caller runs a call and wraps its error: do, write or ofOutbox.
+// A caller runs a call and wraps its error: do or write.
 type caller func(ctx context.Context, doing string, call func(context.Context) error) error
 
 func ask[T any](

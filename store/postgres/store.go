@@ -10,9 +10,9 @@ import (
 )
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
-// [session.Listener], a [session.Lister], a [session.BatchCanceller] and a [session.Outbox] in a PostgreSQL database;
-// the package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
-// processes may use one database.
+// [session.Listener], a [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment
+// describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one
+// database.
 type Store struct {
 	pool         *pgxpool.Pool
 	owned        bool // opened by Open, and so closed by Close
@@ -21,11 +21,9 @@ type Store struct {
 	address      string            // database and hosts, for errors
 	severalHosts bool              // an error has to say which host it is about
 	schema       string            // of Config, or the first of the search_path
-	outbox       bool              // of Config
 	readOnly     bool              // of Config
 	settings     string            // the statement that begins a batch
 	beginQuery   string            // of a transaction
-	insert       string            // the statement that inserts events
 	qualified    sync.Map          // what qualify returned: a few dozen statements
 	leases       leaseConn
 	spares       chan struct{} // has room for those that are open

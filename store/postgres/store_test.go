@@ -47,7 +47,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStoreWith(t, pool, withOutbox), hostPool(t, dsn))
+		return hurried(newStore(t, pool), hostPool(t, dsn))
 	},
 	serializable: func(t *testing.T) putter {
 		dsn := newDSN(t)
@@ -55,7 +55,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStoreWith(t, pool, withOutbox), hostPool(t, dsn))
+		return hurried(newStore(t, pool), hostPool(t, dsn))
 	},
 }
 
@@ -120,7 +120,6 @@ func TestDurable(t *testing.T) {
 type withoutListener struct {
 	session.Store
 	sessiontest.Putter
-	session.Outbox
 }
 
 func TestTransactionPooler(t *testing.T) {
@@ -128,7 +127,7 @@ func TestTransactionPooler(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 	through := func(t *testing.T) putter {
 		name := server(t).Database(t)
-		return newPutterWith(t, pooler.DSN(name), server(t).DSN(name), withOutbox)
+		return newPutter(t, pooler.DSN(name), server(t).DSN(name))
 	}
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		t.Parallel()
@@ -145,7 +144,7 @@ func TestTransactionPooler(t *testing.T) {
 		racing.LongOnly(t)
 		t.Parallel()
 		s := through(t)
-		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })
+		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s} })
 	})
 	t.Run("cannot listen, and says so", func(t *testing.T) {
 		t.Parallel()
@@ -206,11 +205,6 @@ func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error 
 	cancel := session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}
 	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}
 	return map[string]func() error{
-		"PutNotices":    func() error { return s.PutNotices(ctx, alertOf("alert-1")) },
-		"ClaimNotices":  func() error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
-		"FinishNotices": func() error { return s.FinishNotices(ctx, alertOf("alert-1")) },
-		"DelayNotice":   func() error { return s.DelayNotice(ctx, alertOf("alert-1"), time.Hour) },
-
 		"Append": func() error { return s.Append(ctx, numbered(1)) },
 		"Read":   func() error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
 		"Attach": func() error { return third(s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})) },
@@ -327,7 +321,7 @@ const emptyTables = `DO $$
 	DECLARE one text;
 	BEGIN
 		FOREACH one IN ARRAY ARRAY['events', 'watchdog_sessions', 'watchdog_leases', 'watchdog_lease_ends', 'watchdog_spend',
-			'watchdog_slices', 'watchdog_outbox']
+			'watchdog_slices']
 		LOOP
 			EXECUTE CASE WHEN pg_relation_size(one) > 65536 THEN 'TRUNCATE ' ELSE 'DELETE FROM ' END || one;
 		END LOOP;
@@ -353,12 +347,7 @@ func hurried(s *postgres.Store, pool *pgxpool.Pool) putter {
 // newPutter opens a store, and a pool with direct connections to its database.
 func newPutter(tb testing.TB, dsn, direct string) putter {
 	tb.Helper()
-	return newPutterWith(tb, dsn, direct, postgres.Config{})
-}
-
-func newPutterWith(tb testing.TB, dsn, direct string, cfg postgres.Config) putter {
-	tb.Helper()
-	return hurried(openAt(tb, dsn, cfg), hostPool(tb, direct))
+	return hurried(openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct))
 }
 
 func TestLayers(t *testing.T) {
@@ -438,9 +427,6 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if job := os.Getenv(childVariable); job != "" {
-		os.Exit(runChild(job))
-	}
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
 		ramdisk.Use()
@@ -525,12 +511,7 @@ func hostPool(tb testing.TB, dsn string, change ...func(*pgxpool.Config)) *pgxpo
 
 func newStore(tb testing.TB, pool *pgxpool.Pool) *postgres.Store {
 	tb.Helper()
-	return newStoreWith(tb, pool, postgres.Config{})
-}
-
-func newStoreWith(tb testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postgres.Store {
-	tb.Helper()
-	s, err := postgres.New(tb.Context(), pool, cfg)
+	s, err := postgres.New(tb.Context(), pool, postgres.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { s.Close() })
 	return s

@@ -109,7 +109,7 @@ func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inser
 		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
 		events[i] = e
 	}
-	err = t.send(step{t.store.qualify(t.store.insert), columns[:], counting(&t.inserted)})
+	err = t.send(step{t.store.qualify(insertEvents), columns[:], counting(&t.inserted)})
 	return events, int(t.inserted - before), err
 }
 

@@ -1,12 +1,14 @@
 package sqlite_test
 
 import (
+	"log/slog"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/store/internal/beforetest"
+	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
 // TestBefore opens a database that an older version wrote.
@@ -18,4 +20,9 @@ func TestBefore(t *testing.T) {
 	require.NoError(t, err)
 	mustExec(t, db, string(written))
 	beforetest.Check(t, openAt(t, file))
+	beforetest.CheckLeftovers(t, func(log *slog.Logger) {
+		s, err := sqlite.Config{Logger: log}.Open(t.Context(), file)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}, func(statement string) { mustExec(t, db, statement) })
 }

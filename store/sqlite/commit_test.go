@@ -396,12 +396,7 @@ func openBeside(tb testing.TB) (*sqlite.Store, *sql.DB) {
 // newStore returns a store in a host's database, and closes it when the test ends.
 func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
 	tb.Helper()
-	return newStoreWith(tb, db, sqlite.Config{})
-}
-
-func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
-	tb.Helper()
-	s, err := cfg.New(tb.Context(), db)
+	s, err := sqlite.New(tb.Context(), db)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	return s

@@ -63,15 +63,6 @@
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
 //
-// With [Config].Outbox the end of each window is also a row of the table watchdog_outbox, from the same transaction,
-// until it is finished:
-//
-//	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
-//	event_type VARCHAR(200), created_at TEXT, due_at TEXT, tries INTEGER
-//
-// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: an end is there twice
-// whose event was deleted and stored again meanwhile. Rows of one ID are finished together.
-//
 // # Shared limits
 //
 // What shared limits are charged with, see [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of

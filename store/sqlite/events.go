@@ -100,37 +100,17 @@ const (
 )
 
 // insertEvents inserts the events whose IDs are not taken, with as few statements as it can, and returns how many it
-// inserted. An end event is also put into the outbox, if there is one.
+// inserted.
 func (t *transaction) insertEvents(rows []row) (inserted int64) {
 	for len(rows) > 0 {
 		n := 0
 		for bytes := 0; n < min(len(rows), mostRows) && bytes < mostBytes; n++ {
 			bytes += len(rows[n][4])
 		}
-		inserted += t.insertSome(rows[:n])
+		inserted += t.do(insertRows, jsonArray(rows[:n]))
 		rows = rows[n:]
 	}
 	return inserted
-}
-
-// insertOutbox puts those of the events with these IDs into the outbox that are ends, in the order of the IDs.
-const insertOutbox = `INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-	SELECT id, aggregate_type, aggregate_id, event_type, ` + databaseTime + `
-	FROM (SELECT value AS name FROM json_each(?1)) CROSS JOIN main.events WHERE id COLLATE BINARY = name
-		AND +aggregate_type = '` + watchdog.AggregateType + `'
-		AND +event_type IN ('` + watchdog.EventCancel + `', '` + watchdog.EventComplete + `')`
-
-func (t *transaction) insertSome(rows []row) (inserted int64) {
-	if !t.store.outbox || !slices.ContainsFunc(rows, row.isEnd) {
-		return t.do(insertRows, jsonArray(rows))
-	}
-	ids := rowsIn(t, scanOne[string], insertRows+` RETURNING id`, jsonArray(rows))
-	t.do(insertOutbox, jsonArray(ids))
-	return int64(len(ids))
-}
-
-func (r row) isEnd() bool {
-	return r[1] == watchdog.AggregateType && (r[3] == watchdog.EventCancel || r[3] == watchdog.EventComplete)
 }
 
 // Every payload in the table has an event_version. If the event has none, addVersion adds it in exactly this form as

@@ -41,7 +41,7 @@ func TestFileIsGone(t *testing.T) {
 	for name, gone := range goneBy {
 		t.Run(name, func(t *testing.T) {
 			inFolder(t, func(t *testing.T, file string) {
-				s, err := withOutbox.Open(t.Context(), file)
+				s, err := sqlite.Open(t.Context(), file)
 				require.NoError(t, err)
 				saysGone(t, s, file, gone.says, gone.does)
 			})
@@ -49,7 +49,7 @@ func TestFileIsGone(t *testing.T) {
 	}
 	t.Run("from under a host's database", func(t *testing.T) {
 		inFolder(t, func(t *testing.T, file string) {
-			saysGone(t, newStoreWith(t, hostDatabase(t, file), withOutbox), file, "another file is there", replace)
+			saysGone(t, newStore(t, hostDatabase(t, file)), file, "another file is there", replace)
 		})
 	})
 }

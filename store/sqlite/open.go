@@ -13,11 +13,6 @@ import (
 
 // A Config opens a store with settings. The zero value is what [Open] and [New] use.
 type Config struct {
-	// Outbox puts each end of a run's window, a [watchdog.EventCancel] or a [watchdog.EventComplete], into the table
-	// watchdog_outbox as well, in the transaction that stores the event, and has the calls of a [session.Outbox] work.
-	// Somebody has to claim what is there and finish it, in this process or another, or it stays. False puts none, and
-	// these calls return [session.ErrNoOutbox].
-	Outbox bool
 	// Logger gets what Open and New find that is no error: what a version before kept for somebody in tables that this
 	// one neither reads nor drops. Nil means [slog.Default].
 	Logger *slog.Logger
@@ -39,7 +34,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
-	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
+	s := &Store{db: db, file: file, owned: true, lockWait: lockWait, followPause: followPause}
 	err = s.migrate(ctx, c.Logger)
 	if err == nil {
 		s.returnWriter() // or the next call would open another connection, which reads the schema again
@@ -62,7 +57,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
-	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
+	s := &Store{db: db, file: "of the host", lockWait: lockWait, followPause: followPause}
 	path, err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx, c.Logger)

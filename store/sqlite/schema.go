@@ -26,9 +26,8 @@ func schema() *storeflow.Schema {
 			},
 		},
 		Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
-			"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
-			"{payload}", "JSON", "{due}", "INTEGER", "{serial}", "INTEGER", "{autoincrement}", " AUTOINCREMENT",
-			"{text(", "VARCHAR(", ")}", ")"),
+			"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "",
+			"{payload}", "JSON", "{due}", "INTEGER"),
 		Options: map[string]string{
 			"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
 			"watchdog_lease_ends": " WITHOUT ROWID",
@@ -48,7 +47,6 @@ func schema() *storeflow.Schema {
 			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
 			{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
 			{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart},
-			{"watchdog_outbox_due", "watchdog_outbox", "due_at"},
 		},
 		Foreign: ErrForeignTable,
 	}
@@ -60,7 +58,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	var found []storeflow.Leftover
 	err := s.migrated(ctx, &found)
 	for _, left := range found {
-		cmp.Or(log, slog.Default()).Warn(left.Says, "database", s.file, "read", left.Read, "drop", left.Drop)
+		cmp.Or(log, slog.Default()).Warn("an older version left rows that nothing reads any more",
+			"database", s.file, "rows", left.Rows, "read", left.Read, "drop", left.Drop)
 	}
 	return err
 }

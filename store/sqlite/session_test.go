@@ -93,7 +93,7 @@ func TestUnreadableRowsOnce(t *testing.T) {
 
 // callsOf are all calls of a store, of which some do without an error.
 func callsOf(ctx context.Context, s *sqlite.Store) map[string]func() error {
-	run, notice := session.Session{RunID: "run-1"}, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"}
+	run := session.Session{RunID: "run-1"}
 	cancel := session.CancelRequest{Events: cancels(1)}
 	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon}
 	return map[string]func() error{
@@ -137,10 +137,6 @@ func callsOf(ctx context.Context, s *sqlite.Store) map[string]func() error {
 		"History":                        func() error { return second(s.History(ctx, session.HistoryQuery{By: session.ByHost})) },
 		"Take":                           func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
 		"Return":                         func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
-		"PutNotices":                     func() error { return s.PutNotices(ctx, notice) },
-		"ClaimNotices":                   func() error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
-		"FinishNotices":                  func() error { return s.FinishNotices(ctx, notice) },
-		"DelayNotice":                    func() error { return s.DelayNotice(ctx, notice, time.Hour) },
 	}
 }
 
@@ -186,7 +182,7 @@ func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
 func TestClosedStore(t *testing.T) {
 	t.Parallel()
 	t.Run("refuses every call", func(t *testing.T) {
-		s := openWith(t, newFile(t), withOutbox)
+		s := openNew(t)
 		calls := callsOf(t.Context(), s)
 		require.NoError(t, calls["Stalled"](), "it keeps a prepared statement")
 		require.NoError(t, s.Close())
@@ -209,7 +205,7 @@ func TestLockedCalls(t *testing.T) {
 	judging := []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"}
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
-		s, holder := openWith(t, file, withOutbox), openOne(t, file)
+		s, holder := openAt(t, file), openOne(t, file)
 		mustExec(t, holder, "BEGIN IMMEDIATE")
 		began := time.Now()
 		readsOnly(t, s, func(name string, err error) {
@@ -227,7 +223,7 @@ func TestLockedCalls(t *testing.T) {
 func TestReadOnlyCalls(t *testing.T) {
 	t.Parallel()
 	db := openOne(t, newFile(t))
-	s := newStoreWith(t, db, withOutbox)
+	s := newStore(t, db)
 	mustExec(t, db, "PRAGMA query_only = 1")
 	readsOnly(t, s, func(name string, err error) { require.ErrorContains(t, err, "nothing can be stored in it", name) })
 }
@@ -333,7 +329,6 @@ func TestQueryPlans(t *testing.T) {
 				unreadable := strings.Contains(line, "USING INDEX watchdog_sessions_unreadable")
 				scan := strings.Contains(line, "SCAN main.watchdog_sessions") && !unreadable
 				last := strings.TrimSpace(line) == "SCAN main.events" && name == "new" // backwards, and only one row
-				scan = scan || strings.Contains(line, "watchdog_outbox") && !strings.Contains(line, "SEARCH")
 				if scan || strings.Contains(line, "SCAN s") || strings.Contains(line, "SCAN main.events") && !last {
 					t.Errorf("the plan scans the rows: %s", line)
 				}

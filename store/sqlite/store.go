@@ -16,15 +16,14 @@ import (
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
 
-// A Store is a [session.Store], a [session.Lister], a [session.Outbox], a [watchdog.TransactionalStore], a
-// [watchdog.FeedStore] and a [watchdog.SpendStore] in an SQLite database; the package comment describes its tables.
-// [Open], [New] and the methods of [Config] return one. It is safe for concurrent use, and several processes may use
+// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and
+// a [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the
+// methods of [Config] return one. It is safe for concurrent use, and several processes may use
 // one file.
 type Store struct {
 	db          *sql.DB
 	file        string // for errors
 	owned       bool   // opened by Open, and so closed by Close
-	outbox      bool
 	lockWait    time.Duration
 	followPause time.Duration
 	queue       queue

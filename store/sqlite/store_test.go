@@ -51,21 +51,21 @@ var setups = map[string]struct {
 	long bool // in a long run only: it runs the same statements as the others
 	each bool // opens a store for each rule; else one is emptied, as creating tables takes longer than most rules
 }{
-	"opened from a path": {long: true, each: true, open: func(t *testing.T) putter {
+	"opened from a path for each rule": {long: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		require.NoError(t, os.WriteFile(file, emptyStore(t), 0o600))
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"opened from a path, with an outbox": {open: func(t *testing.T) putter {
+	"opened from a path": {open: func(t *testing.T) putter {
 		file := newFile(t)
-		s := openWith(t, file, withOutbox)
+		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
+	"in a pool of one connection": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
 		db := openOne(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
-		return putter{Store: newStoreWith(t, db, withOutbox), other: db}
+		return putter{Store: newStore(t, db), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
@@ -185,18 +185,11 @@ func openNew(tb testing.TB) *sqlite.Store {
 
 func openAt(tb testing.TB, file string) *sqlite.Store {
 	tb.Helper()
-	return openWith(tb, file, sqlite.Config{})
-}
-
-func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
-	tb.Helper()
-	s, err := cfg.Open(tb.Context(), file)
+	s, err := sqlite.Open(tb.Context(), file)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
 	return s
 }
-
-var withOutbox = sqlite.Config{Outbox: true}
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
@@ -252,7 +245,7 @@ func (p putter) hurried() putter {
 func (p putter) emptied(t *testing.T) putter {
 	t.Helper()
 	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; "+
-		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; DELETE FROM watchdog_outbox; COMMIT")
+		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; COMMIT")
 	p.kept = true
 	return p
 }

@@ -5,9 +5,11 @@ package beforetest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +44,34 @@ func Check(t *testing.T, s Store) {
 	t.Run("a start is owed", c.owed)
 	t.Run("a sweeper cancels what is stalled, and runs of a dead process", c.swept)
 	t.Run("new runs and rows are written beside the old ones", c.added)
+}
+
+// CheckLeftovers opens a store, and expects what it logs of tables that nothing reads any more: one warning of each,
+// with the statement that reads it and those that drop it. After these it expects none.
+func CheckLeftovers(t *testing.T, open func(log *slog.Logger), exec func(statement string)) {
+	t.Helper()
+	warnings := func() (all []map[string]string) {
+		var log bytes.Buffer
+		open(slog.New(slog.NewJSONHandler(&log, nil)))
+		for line := range bytes.Lines(log.Bytes()) {
+			var warning map[string]string
+			works(t, json.Unmarshal(line, &warning))
+			all = append(all, warning)
+		}
+		return all
+	}
+	tables := []string{"watchdog_outbox"}
+	found := warnings()
+	equal(t, len(tables), len(found))
+	for i, warning := range found {
+		equal(t, "WARN", warning["level"])
+		equal(t, "an older version left rows that nothing reads any more", warning["msg"])
+		equal(t, true, warning["database"] != "" && warning["rows"] != "")
+		equal(t, true, strings.Contains(warning["read"], tables[i]) && strings.Contains(warning["drop"], tables[i]))
+		exec(warning["read"])
+		exec(warning["drop"])
+	}
+	equal(t, 0, len(warnings()))
 }
 
 type check struct{ store Store }

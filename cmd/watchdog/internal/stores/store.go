@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"regexp"
 	"strings"
@@ -25,7 +26,6 @@ type Database interface {
 	watchdog.FeedStore
 	session.Store
 	session.Lister
-	session.Outbox
 	Close() error
 }
 
@@ -36,15 +36,14 @@ var ErrNone = errors.New("no store is named; write --store sqlite:PATH or --stor
 // A Use is what a store is opened for.
 type Use int
 
-// The uses: what is read only creates and changes nothing, and what is written to keeps notices of ends, or none.
+// The uses: Reading creates and changes nothing.
 const (
 	Reading Use = iota
 	Writing
-	Notifying
 )
 
-// Open opens the store of a name. For writing it creates what is missing.
-func Open(ctx context.Context, name string, use Use) (Database, error) {
+// Open opens the store of a name. For writing it creates what is missing, and logs what a version before left.
+func Open(ctx context.Context, name string, use Use, log *slog.Logger) (Database, error) {
 	kind, path, err := named(name)
 	switch {
 	case err != nil:
@@ -52,17 +51,9 @@ func Open(ctx context.Context, name string, use Use) (Database, error) {
 	case kind == "sqlite" && use == Reading:
 		return opened(sqlite.OpenReadOnly(ctx, path))
 	case kind == "sqlite":
-		return opened(sqlite.Config{Outbox: use == Notifying}.Open(ctx, path))
+		return opened(sqlite.Config{Logger: log}.Open(ctx, path))
 	}
-	return opened(postgres.Open(ctx, path, postgres.Config{ReadOnly: use == Reading, Outbox: use == Notifying}))
-}
-
-// UseFor is the use of what writes, with notices if somebody is told.
-func UseFor(notices bool) Use {
-	if notices {
-		return Notifying
-	}
-	return Writing
+	return opened(postgres.Open(ctx, path, postgres.Config{ReadOnly: use == Reading, Logger: log}))
 }
 
 // opened keeps a nil store from being a Database that is not nil.
