@@ -128,7 +128,7 @@ soak: ## soak sessions in PostgreSQL with 2,000 runs on each of five hosts, and 
 
 .PHONY: golden
 golden: ## write the golden files anew; read them in the diff
-	$(call each,for package in $$(grep -rl --include='*_test.go' '/internal/golden"' . | xargs -r -n1 dirname | sort -u); do \
+	$(call each,for package in $$(grep -rl --include='*_test.go' '/golden"' . | xargs -r -n1 dirname | sort -u); do \
 		go test $$package -update; \
 	done)
 	cd bench && GOWORK=off go test ./internal/tables -update

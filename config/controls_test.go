@@ -16,7 +16,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -115,20 +114,26 @@ func TestCounts(t *testing.T) {
 		}
 		return f.IsValid()
 	}
-	for i, count := range taxonomy.Counts[:len(taxonomy.Counts)-1] { // a budget has no limit of loops, the last
+	for i, of := range reflect.VisibleFields(reflect.TypeFor[watchdog.Spend]()) {
+		name := strings.ToLower(regexp.MustCompile(`\B[A-Z]`).ReplaceAllString(of.Name, "_$0"))
 		n, reserve, unit := int64(10+i), int64(1+i), ""
-		if count.Name == "cost" {
+		switch of.Type {
+		case reflect.TypeFor[int64]():
+			set(&want.Spend, of.Name, n)
+			if set(&want.Spend.Reserve, of.Name, reserve) {
+				write(&kept, "spend_reserve_", name, fmt.Sprint(reserve))
+			}
+		case reflect.TypeFor[watchdog.Money]():
 			unit, want.Spend.Cost = " EUR", euros(1e6*n)
-			set(&want.Spend.Reserve, count.Field, 1e6*reserve)
-			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve, unit))
-		} else if require.True(t, set(&want.Spend, count.Field, n), count.Name); set(&want.Spend.Reserve, count.Field, reserve) {
-			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve))
+			set(&want.Spend.Reserve, of.Name, 1e6*reserve)
+			write(&kept, "spend_reserve_", name, fmt.Sprint(reserve, unit))
+		default: // Tools, and what is no limit
+			continue
 		}
-		write(&limits, "spend_", count.Name, fmt.Sprint(n, unit))
-		if count.Name == count.Limit {
-			ladder := reflect.ValueOf(&want.Ladders).Elem().FieldByName(count.Field)
+		write(&limits, "spend_", name, fmt.Sprint(n, unit))
+		if ladder := reflect.ValueOf(&want.Ladders).Elem().FieldByName(of.Name); ladder.IsValid() {
 			ladder.Set(reflect.ValueOf([]watchdog.DirectiveKind{watchdog.DirectiveWait}))
-			write(&ladders, "ladders_", count.Name, "wait")
+			write(&ladders, "ladders_", name, "wait")
 		}
 	}
 	all := func(lines []string) string { return strings.Join(lines, ", ") }

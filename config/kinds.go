@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -15,8 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/signame"
-	"github.com/seed62658d38/watchdog/internal/taxonomy"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
@@ -95,8 +95,8 @@ func fieldOf[T any](of any, name string) *T {
 func (c *Config) limitsSpend() bool {
 	s := &c.Budget.Spend
 	return len(s.Tools) > 0 || limited(s.Cost.Micros) ||
-		slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
-			limit := fieldOf[int64](s, count.Field)
+		slices.ContainsFunc(counts, func(of counted) bool {
+			limit := fieldOf[int64](s, of.field)
 			return limit != nil && limited(*limit)
 		})
 }
@@ -228,10 +228,14 @@ func prefixes(one kind) kind {
 
 func signal(field func(*Config) *syscall.Signal) kind {
 	parse := func(v value) (syscall.Signal, string) {
-		s, problem := signame.Parse(v.text)
+		s, err := stall.ParseSignal(v.text)
+		var problem string
+		if err != nil {
+			problem = errors.Unwrap(err).Error() // without the value, which the error of the key has
+		}
 		return s, first([]when{{true, wordProblem(v)}, {true, problem}})
 	}
-	show := func(s syscall.Signal) string { return signame.Name(cmp.Or(s, syscall.SIGINT)) }
+	show := func(s syscall.Signal) string { return stall.SignalName(cmp.Or(s, syscall.SIGINT)) }
 	k := of(field, parse, show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
 	k.schema = `{"type": ["string", "integer"]}`
 	return k

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/internal/golden"
 )
 
 func TestBlankVariables(t *testing.T) {
@@ -209,7 +209,7 @@ var longList = regexp.MustCompile(`(the keys|the variables) ([^ \n]+,)( [^ \n]+,
 // compare compares a text with a golden file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
-	golden.Compare(t, filepath.Join("testdata", name), longList.ReplaceAllString(got, "$1 $2 …"))
+	golden.Assert(t, longList.ReplaceAllString(got, "$1 $2 …"), name)
 }
 
 // set is what a host prints of a config, but its defaults.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -105,6 +104,23 @@ var controlKeys = table{
 		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{none: "no limit"})},
 }
 
+// A counted is what [watchdog.Spend] limits, but for the calls of one tool: the name of its key, its field there, the
+// ladder of its trips, and what is counted.
+type counted struct{ name, field, limit, help string }
+
+var counts = []counted{
+	{"input_tokens", "InputTokens", "tokens", "tokens that may be sent to a model"},
+	{"output_tokens", "OutputTokens", "tokens", "tokens that a model may return"},
+	{"tokens", "Tokens", "tokens", "tokens in all"},
+	{"cost", "Cost", "cost", "money that may be spent"},
+	{"requests", "Requests", "requests", "requests to a model"},
+	{"turns", "Turns", "turns", "turns of the agent"},
+	{"tool_calls", "ToolCalls", "tool_calls", "calls of tools"},
+	{"call_input", "CallInput", "call_input", "tokens that one call may send"},
+	{"errors", "Errors", "errors", "errors in a row"},
+	{"retries", "Retries", "errors", "retries in a row"},
+}
+
 // spendTable returns the rows of each count: its limit, and the part of it that is kept. One that does not add up is of
 // one run and has no such part.
 func spendTable() table {
@@ -114,24 +130,21 @@ func spendTable() table {
 	warnAt := key{path: spendWarnPath, needs: []string{tools.path},
 		help: "the fractions of each counted limit at which the run is warned; 0.8 where one is limited.",
 		kind: spendWarnings(fractions(func(c *Config) *[]float64 { return &c.Budget.Spend.WarnAt }, watchdog.DefaultWarnAt))}
-	for _, count := range taxonomy.Counts {
-		limit := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend, count.Field) }
-		reserve := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend.Reserve, count.Field) }
+	for _, of := range counts {
+		limit := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend, of.field) }
+		reserve := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend.Reserve, of.field) }
 		adds := reserve(&Config{}) != nil
-		l := key{path: spendBlock + "." + count.Name, help: count.Help + ".", kind: quantity(limit)}
+		l := key{path: spendBlock + "." + of.name, help: of.help + ".", kind: quantity(limit)}
 		r := key{
-			path: spendBlock + ".reserve." + count.Name, needs: []string{l.path}, kind: quantity(reserve),
+			path: spendBlock + ".reserve." + of.name, needs: []string{l.path}, kind: quantity(reserve),
 			allowed: "a whole number less than the limit, such as 5000, or 0 for none",
-			help:    "the part of " + count.Name + " that is kept for wrapping up.",
+			help:    "the part of " + of.name + " that is kept for wrapping up.",
 		}
-		switch {
-		case l.path == costPath:
+		if l.path == costPath {
 			l.kind = money(func(c *Config) *int64 { return &c.Budget.Spend.Cost.Micros },
 				func(c *Config) *string { return &c.Budget.Spend.Cost.Currency })
 			r.kind = money(reserve, func(c *Config) *string { return &c.reserveCurrency })
 			r.allowed = "an amount of money less than the limit, with its currency, such as 0.50 EUR, or 0 for none"
-		case limit(&Config{}) == nil: // a budget has no limit of loops
-			continue
 		}
 		warnAt.needs = append(warnAt.needs, l.path)
 		if limits = append(limits, l); adds {
@@ -155,16 +168,16 @@ func ladderKey(name string, field func(*Config) *[]watchdog.DirectiveKind, needs
 
 // countLadders returns the rows of the ladders of counts. That of a limit that does not add up needs one of its counts.
 func countLadders() (ladders table) {
-	for _, of := range taxonomy.Counts {
-		if of.Name != of.Limit || of.Name == "loop" {
+	for _, of := range counts {
+		if of.name != of.limit {
 			continue
 		}
-		k := ladderKey(of.Limit, func(c *Config) *[]watchdog.DirectiveKind {
-			return fieldOf[[]watchdog.DirectiveKind](&c.Budget.Ladders, of.Field)
+		k := ladderKey(of.limit, func(c *Config) *[]watchdog.DirectiveKind {
+			return fieldOf[[]watchdog.DirectiveKind](&c.Budget.Ladders, of.field)
 		})
-		for _, count := range taxonomy.Counts {
-			if count.Limit == of.Limit && fieldOf[int64](&watchdog.Totals{}, count.Field) == nil {
-				k.needs = append(k.needs, spendBlock+"."+count.Name)
+		for _, other := range counts {
+			if other.limit == of.limit && fieldOf[int64](&watchdog.Totals{}, other.field) == nil {
+				k.needs = append(k.needs, spendBlock+"."+other.name)
 			}
 		}
 		ladders = append(ladders, k)

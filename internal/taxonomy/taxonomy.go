@@ -41,23 +41,21 @@ type Count struct {
 	Name, Field string
 	// Limit names the limit.
 	Limit string
-	// Help says what is counted.
-	Help string
 }
 
 // Counts are in the order of verdict.Kind: first those that add up.
 var Counts = [...]Count{
-	{"input_tokens", "InputTokens", "tokens", "tokens that may be sent to a model"},
-	{"output_tokens", "OutputTokens", "tokens", "tokens that a model may return"},
-	{"tokens", "Tokens", "tokens", "tokens in all"},
-	{"cost", "Cost", "cost", "money that may be spent"},
-	{"requests", "Requests", "requests", "requests to a model"},
-	{"turns", "Turns", "turns", "turns of the agent"},
-	{"tool_calls", "ToolCalls", "tool_calls", "calls of tools"},
-	{"call_input", "CallInput", "call_input", "tokens that one call may send"},
-	{"errors", "Errors", "errors", "errors in a row"},
-	{"retries", "Retries", "errors", "retries in a row"},
-	{"loop", "Loop", "loop", "the same again, with the same outcome"},
+	{"input_tokens", "InputTokens", "tokens"},
+	{"output_tokens", "OutputTokens", "tokens"},
+	{"tokens", "Tokens", "tokens"},
+	{"cost", "Cost", "cost"},
+	{"requests", "Requests", "requests"},
+	{"turns", "Turns", "turns"},
+	{"tool_calls", "ToolCalls", "tool_calls"},
+	{"call_input", "CallInput", "call_input"},
+	{"errors", "Errors", "errors"},
+	{"retries", "Retries", "errors"},
+	{"loop", "Loop", "loop"},
 }
 
 // Find returns the limit with the name, nil if there is none.
