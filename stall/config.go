@@ -147,8 +147,8 @@ type Config struct {
 type Tail struct {
 	// Bytes is how much to keep, from 1 to 1 MiB. Zero is an error.
 	Bytes int
-	// Redact removes secrets from the text before it is written. It is required; package redact, a module of its own,
-	// has one. If it panics, or does not return within the record timeout, the tail is not written.
+	// Redact removes secrets from the text before it is written. It is required: nil is an error. If it panics, or does
+	// not return within the record timeout, the tail is not written.
 	Redact func([]byte) []byte
 }
 
