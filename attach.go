@@ -79,7 +79,6 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		found = fold.Window{StartedAt: startedAt, OpenedBy: fresh.event.ID}
 	}
 	r.Tree.TakeUp(&found, at)
-	r.restoreSteps()
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}
@@ -100,7 +99,6 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		return nil, err
 	}
 	r.account.Load().traceSpent(r, &found)
-	r.Record.CheckpointSoon()
 	r.start()
 	return w, nil
 }
@@ -116,9 +114,6 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	}
 	cfg = cfg.inForce()
 	w, err := newWatchdog(ctx, named, cfg)
-	if err == nil {
-		w.r.Tree.KeepCheckpoints()
-	}
 	return w, cfg, err
 }
 

@@ -186,7 +186,7 @@ func (cfg *Config) recordTimeout() time.Duration {
 func (cfg *Config) place(store *hostStore) journal.Place {
 	return journal.Place{
 		Store: store, Clock: cfg.Clock, Timeout: cfg.recordTimeout(), Inline: cfg.PollOnly || cfg.Disabled,
-		Instant: store.instant(), Off: cfg.Disabled,
+		Instant: store.instant(),
 	}
 }
 

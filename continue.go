@@ -28,7 +28,7 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 	defer cancel()
 	b := beginning{
 		store: hostStore{cfg.Store}, run: named, now: now,
-		id: record.EventID(named.ID, named.Parent, record.EventCheckpoint, record.Once),
+		id: record.StartID(named.ID, named.Parent),
 	}
 	var err error
 	if named.StartedAt, err = b.find(ctx); err != nil {
@@ -37,8 +37,8 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 	return named, nil
 }
 
-// A beginning is the event that tells when a run began: a checkpoint with nothing else in it, which no reader of events
-// takes for something that happened. Its ID is the same whoever writes it, so that the first one counts.
+// A beginning is the event that tells when a run began. Its ID is the same whoever writes it, so that the first one
+// counts. It may be a checkpoint, as versions before wrote it.
 type beginning struct {
 	store hostStore
 	run   Run
@@ -67,10 +67,10 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 		start = last.StartedAt
 	}
 	began := fold.Event{
-		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
-		Payload: record.JSON(record.Checkpoint{
-			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
-			Format: record.CheckpointFormat, Parent: b.run.Parent,
+		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: EventStart,
+		Payload: record.JSON(record.Start{
+			SessionStartedAt: record.Stamp(record.Truncate(start)), StoredAt: record.Stamp(record.Truncate(b.now)),
+			Parent: b.run.Parent,
 		}),
 		Timestamp: record.Truncate(b.now),
 	}

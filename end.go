@@ -143,11 +143,6 @@ func (r *run) close(began time.Time) (err error) {
 			return err
 		}
 	}
-	over := false
-	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
-	if !over && r.Record.StepsDue(true) {
-		r.Record.WriteCheckpoint(r.Values(), t.Left(began))
-	}
 	t.Await(began, told)
 	return nil
 }

@@ -45,10 +45,8 @@ const (
 	// EventHold and EventRelease say that a hold which stops the wall clock was opened, and closed.
 	EventHold    = record.EventHold
 	EventRelease = record.EventRelease
-	// EventCheckpoint holds what the events of the window come to, so that who attaches does not read them all. It
-	// replaces none of them, and who does not know it loses nothing. One with nothing in it says when a run began, see
-	// [Run].Continue.
-	EventCheckpoint = record.EventCheckpoint
+	// EventStart says when a run began whose start the store keeps, see [Run].Continue.
+	EventStart = record.EventStart
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = record.EventInterrupt
 	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned, or that
@@ -127,8 +125,8 @@ type Exchange struct {
 }
 
 // A TransactionalStore is an [EventStore] that can read a part of an aggregate, and read and append in one transaction.
-// With such a store a trip costs one exchange, and attaching to a run costs what its last window holds since the last
-// [EventCheckpoint], however long the window is. With any other store a run is read whole, and has no checkpoints.
+// With such a store a trip costs one exchange, attaching to a run costs what its last window holds, and a process reads
+// of that only once what it knows already. With any other store a run is read whole each time.
 //
 // A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
 // TransactionalStore, [FeedStore] and [SpendStore] are then found in the store inside. A wrapper that changes events

@@ -95,18 +95,9 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
 		}},
-		"checkpoint": {watchdog.EventCheckpoint, func(b *fixture) {
-			t.Cleanup(watchdog.CheckpointAfter(4))
-			b.cfg.Store, b.cfg.Budget.Idle = &b.store.Memory, 10*time.Minute
-			b.cfg.Budget.Ladders.Idle = many(watchdog.DirectiveWait, 1)
-			wd := b.attach()
-			require.NoError(t, wd.Extend(time.Hour))
-			h := openHold(b.t, wd, "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
-			b.pass(11 * time.Minute)
-			h.Close()
-			b.pass(90 * time.Minute)
-			wd.Activity()
-			b.pass(11 * time.Minute)
+		"start": {watchdog.EventStart, func(b *fixture) {
+			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			b.attach()
 		}},
 		"interrupt": {watchdog.EventInterrupt, func(b *fixture) {
 			wd := b.attach()

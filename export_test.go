@@ -24,9 +24,9 @@ func (cfg *Config) HasLoop() bool { return cfg.hasLoop() }
 // KeptSlices is how many slices the memory knows.
 func (m *Memory) KeptSlices() int { return m.spend.Slices() }
 
-// CheckpointAfter has runs write a checkpoint after so many events, until restore is called.
-func CheckpointAfter(events int) (restore func()) {
-	before := journal.CheckpointAfter
-	journal.CheckpointAfter = events
-	return func() { journal.CheckpointAfter = before }
+// Much has processes note how far they have read after so many events, until restore is called.
+func Much(events int) (restore func()) {
+	before := journal.Much
+	journal.Much = events
+	return func() { journal.Much = before }
 }

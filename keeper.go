@@ -93,7 +93,6 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error 
 		_ = w.Close() // the error counts; nothing was stopped
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
-	r.Record.KeepSteps(nil)
 	r.Locked(func() {
 		r.extras().attempt, r.more.keeper = attempt, func(ctx context.Context) { keeper.Ended(ctx, w) }
 	})

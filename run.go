@@ -27,7 +27,7 @@ type Run struct {
 	Parent string
 	// Continue has the Store say when the run began, for a host that keeps no more of a run than its ID; StartedAt is left
 	// out then. New and Resume look it up, before anything else, and return the store's error if they cannot. A run of
-	// which the Store has nothing begins now: that is stored before New returns, as an [EventCheckpoint], so that whoever
+	// which the Store has nothing begins now: that is stored before New returns, as an [EventStart], so that whoever
 	// attaches next, also in another process at the same time, has the same start. A run that is stopped or complete is so
 	// still, see [New]: to give new work a run, give it another ID. Without a Store the run begins now.
 	Continue bool

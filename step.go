@@ -2,11 +2,9 @@ package watchdog
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
-	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/loop"
@@ -27,12 +25,8 @@ import (
 // steps: in one detector, several that read the same look like one that repeats itself.
 //
 // Nothing of them is kept but digests, at most 8 KiB. With the [Keeper] of package session they are in the run's row:
-// after a crash what was new for a tenth of the keeper's Threshold is forgotten. With a Store alone they are in an
-// [EventCheckpoint]: one that is written while the run tells of steps, in the background and at most once a minute, and
-// when a loop was found or [Watchdog.Close] is called. A crash then forgets the steps of the last minute, and may
-// forget that the host took a directive, which is asked again. With PollOnly steps are recorded with what else the run
-// records, and by Close. What cannot be recorded is not tried again before the next minute. A resumed run, a layer and
-// a run without a Store begin anew.
+// after a crash what was new for a tenth of the keeper's Threshold is forgotten. A run without a Keeper, a resumed run
+// and a layer begin anew.
 //
 // It returns what was found; the run has been asked or ended by then. It never waits for the store, except with
 // PollOnly for the record of what was found, at most the record timeout. On a nil Watchdog, and if the run is disabled,
@@ -54,9 +48,6 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 	}
 	if trips {
 		r.looped(v, another)
-	}
-	if !r.Tree.Inline && r.Record.StepsDue(false) {
-		r.Record.CheckpointAside()
 	}
 	return v
 }
@@ -85,7 +76,6 @@ func (r *run) delivered(d *Directive) {
 // A stepper is a [looper.Looper]. What a run has of other packages by its type is linked with every run, and only who
 // calls [Watchdog.Step] needs a detector.
 type stepper interface {
-	journal.Steps
 	Step(turn []loop.Step) (v loop.Verdict, trips, another bool)
 	Delivered()
 	Persons() int
@@ -103,10 +93,7 @@ func (r *run) looper() stepper {
 		more.looper = looper.New(r.loop, clocks.Now(r.Tree.Clock))
 		a.Spend.CountLoops()
 		r.Node.Count(&a.Account)
-		r.Node.Heed()           // a directive stands until there is progress
-		if more.keeper == nil { // which has the state in its row
-			r.Record.KeepSteps(more.looper)
-		}
+		r.Node.Heed() // a directive stands until there is progress
 	}
 	return more.looper
 }
@@ -130,14 +117,6 @@ func (r *run) looped(v loop.Verdict, another bool) {
 		}
 	})
 	k.DoAll(r.Tree)
-}
-
-// restoreSteps has the run remember what it did before in this window.
-func (r *run) restoreSteps() {
-	p := r.Record.TakeSteps()
-	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
-		r.restoreLoop(p.Steps)
-	}
 }
 
 func (r *run) restoreLoop(state []byte) {

@@ -34,72 +34,6 @@ func (b *fixture) asked(wd *watchdog.Watchdog) watchdog.Directive {
 	return poll(b.t, wd)
 }
 
-// TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
-// attach goes on where the process before was, but for what a crash lost.
-func TestStepAfterRestart(t *testing.T) {
-	transactional := func(f *fixture) { f.cfg.Store = &countingStore{} }
-	plain := func(*fixture) {}
-	for name, store := range map[string]func(*fixture){"a store": plain, "a transactional store": transactional} {
-		runFixture(t, "Close forgets nothing, with "+name, func(f *fixture) {
-			store(f)
-			wd := f.attach()
-			wd.Step(grep(1))
-			require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
-			require.NoError(f.t, wd.Close())
-			wd = f.attach()
-			require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
-			f.pass(0)
-			poll(f.t, wd)
-			f.pass(time.Second)
-			require.NoError(f.t, wd.Close())
-			wd = f.attach()
-			wd.Step(grep(1))
-			require.Equal(f.t, loop.End, wd.Step(grep(1)).Advice, "the host had taken it")
-			require.ErrorIs(f.t, wd.Stop(), watchdog.LoopDetected)
-		})
-		runFixture(t, "a crash forgets the last minute, with "+name, func(f *fixture) {
-			store(f)
-			wd := f.attach()
-			wd.Step(grep(1))
-			f.pass(minute)
-			wd.Step(grep(1))
-			f.pass(minute - 1)
-			wd.Step(grep(2)) // is forgotten
-			f.pass(0)
-			wd = f.attach() // and the process before is gone
-			require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
-		})
-		runFixture(t, "a crash does not forget a loop that was found, with "+name, func(f *fixture) {
-			store(f)
-			wd := f.attach()
-			for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
-				require.Equal(f.t, want, wd.Step(grep(1)).Advice)
-			}
-			f.pass(0)
-			require.Equal(f.t, loop.Ask, f.attach().Step(grep(1)).Advice)
-		})
-	}
-	runFixture(t, "a resumed run begins anew", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(grep(1))
-		wd.Step(grep(1))
-		f.pass(minute)
-		wd.Step(grep(1))
-		f.pass(4 * time.Hour)
-		f.stopped(wd)
-		require.Equal(f.t, loop.Go, f.resume().Step(grep(1)).Advice)
-	})
-	runFixture(t, "no event has what a tool was asked or said", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(loop.Step{Tool: "canary-tool", Input: []byte(`{"q":"canary-in"}`), Outcome: []byte("canary-out")})
-		require.NoError(f.t, wd.Close())
-		kept := f.events(watchdog.EventCheckpoint)
-		require.Len(f.t, kept, 1)
-		require.NotContains(f.t, string(kept[0].Payload), "canary")
-		require.Less(f.t, len(kept[0].Payload), 12<<10)
-	})
-}
-
 // TestStep protects that a run which repeats itself is asked to stop that, and ended if it goes on.
 func TestStep(t *testing.T) {
 	runFixture(t, "the third round asks, and two more after it was taken end", func(f *fixture) {
@@ -184,7 +118,6 @@ func TestStep(t *testing.T) {
 			f.pass(time.Second)
 		}
 		require.Len(f.t, f.events(watchdog.EventUnstuck), 1)
-		require.InDelta(f.t, 5, len(f.events(watchdog.EventCheckpoint)), 2)
 	})
 }
 
@@ -212,18 +145,6 @@ func TestStepOfPerson(t *testing.T) {
 		f.pass(0)
 		require.Len(f.t, f.events(watchdog.EventUnstuck), 2)
 	})
-	runFixture(t, "it is one after a restart, too", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(grep(1))
-		wd.Step(grep(1))
-		require.NoError(f.t, wd.Close())
-		f.pass(time.Second)
-		wd = f.attach()
-		wd.Step(person)
-		require.NoError(f.t, wd.Close())
-		f.pass(time.Second)
-		require.Equal(f.t, loop.Go, f.attach().Step(grep(1)).Advice)
-	})
 	runFixture(t, "it is progress, also as the first step, which nothing is recorded of", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
 		wd := f.attach()
@@ -233,7 +154,6 @@ func TestStepOfPerson(t *testing.T) {
 		}
 		f.live(wd)
 		require.NoError(f.t, wd.Close())
-		require.Empty(f.t, f.events(watchdog.EventCheckpoint))
 	})
 }
 
@@ -268,14 +188,8 @@ func TestStepOfLayers(t *testing.T) {
 		f.pass(3 * time.Minute)
 		for _, layer := range agents {
 			require.NoError(t, layer.Close())
-			stored, err := f.cfg.Store.Read(context.Background(), watchdog.AggregateType, layer.ID())
-			require.NoError(t, err)
-			for _, e := range stored {
-				require.NotEqual(t, watchdog.EventCheckpoint, e.Type)
-			}
 		}
 		require.NoError(t, wd.Close())
-		require.Empty(t, f.events(watchdog.EventCheckpoint))
 		_, err := handle.Of(wd.Context()).Apart("a/b")
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		_, err = handle.Of(wd.Context()).Apart("late")

@@ -1,8 +1,10 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/journal"
 )
 
 func TestResumeFails(t *testing.T) {
@@ -170,7 +173,7 @@ func TestContinue(t *testing.T) {
 		require.Equal(c.t, 241, n)
 		require.Equal(c.t, watchdog.WallClockExceeded, stop.Code)
 		require.Equal(c.t, noon, stop.StartedAt)
-		require.Equal(c.t, []string{watchdog.EventCheckpoint, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
+		require.Equal(c.t, []string{watchdog.EventStart, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
 		require.NotNil(c.t, c.attach().Stop(), "nor does it begin it again")
 	})
 	runContinuing(t, "a run whose host passed its start before goes on in its window", func(c *continuing) {
@@ -249,6 +252,50 @@ func TestContinue(t *testing.T) {
 		}
 		require.Equal(b.t, read[1], read[100])
 		require.Less(b.t, read[100], 10)
+	})
+}
+
+// before is an event as the version before wrote it.
+func before(t *testing.T, name string) (e watchdog.Event) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/before/" + name + ".json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &e))
+	return e
+}
+
+// TestContinueBefore protects the start of a run that stands on a checkpoint of a version before.
+func TestContinueBefore(t *testing.T) {
+	runContinuing(t, "it is found, and nothing is stored", func(c *continuing) {
+		require.NoError(c.t, c.store.Append(c.t.Context(), before(c.t, "start")))
+		c.pass(time.Hour)
+		require.Equal(c.t, noon, c.attach().StartedAt())
+		require.Equal(c.t, []string{"runtime.watchdog.checkpoint"}, c.kinds())
+		_, stop := c.restarts(time.Hour)
+		require.Equal(c.t, noon, stop.StartedAt)
+		require.Equal(c.t, watchdog.WallClockExceeded, stop.Code)
+	})
+	runContinuing(t, "of processes of both versions that begin one run, the first one's counts", func(c *continuing) {
+		wd := c.attach()
+		late := before(c.t, "start")
+		late.Payload = bytes.ReplaceAll(late.Payload, []byte("12:00:00"), []byte("12:00:07"))
+		require.NoError(c.t, c.store.Append(c.t.Context(), late))
+		require.Equal(c.t, wd.StartedAt(), c.attach().StartedAt())
+		require.Equal(c.t, []string{watchdog.EventStart}, c.kinds())
+	})
+	runContinuing(t, "other checkpoints of before change nothing, nor do they name a start", func(c *continuing) {
+		require.NoError(c.t, c.store.Append(c.t.Context(), before(c.t, "checkpoint")))
+		c.pass(3 * time.Hour)
+		wd := c.attach()
+		require.Equal(c.t, noon.Add(3*time.Hour), wd.StartedAt())
+		require.Equal(c.t, 4*time.Hour, wd.Remaining())
+		require.NoError(c.t, wd.Close())
+		c.run = watchdog.Run{ID: "s-1", StartedAt: noon}
+		wd = c.attach()
+		require.Equal(c.t, time.Hour, wd.Remaining(), "no extension, no pause")
+		_, err := wd.Sync(c.t.Context())
+		require.NoError(c.t, err)
+		require.Equal(c.t, time.Hour, wd.Remaining())
 	})
 }
 
@@ -358,7 +405,7 @@ func TestContinueFails(t *testing.T) {
 		in(t, func(b *fixture, k *fakeKeeper) {
 			require.NoError(t, b.attach().Close())
 			k.kept = nil
-			e := b.events(watchdog.EventCheckpoint)[0]
+			e := b.events(watchdog.EventStart)[0]
 			e.Payload = json.RawMessage(`{"session_started_at":"yesterday"}`)
 			b.cfg.Store = &flakyStore{}
 			require.NoError(t, b.cfg.Store.Append(context.Background(), e))
@@ -424,8 +471,8 @@ func eventsOf(t *testing.T, store *watchdog.Memory) (n int) {
 	return len(events)
 }
 
-// TestCheckpointReads protects that what an attach, a sync and a trip read does not grow with the run's window.
-func TestCheckpointReads(t *testing.T) {
+// TestReads protects that a window is read once: an attach reads it, and a sync and a trip what is new.
+func TestReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the mock clock sleeps
 		read := func(stretches int) (attach, resync, trip int) {
 			store := &countingStore{}
@@ -440,19 +487,46 @@ func TestCheckpointReads(t *testing.T) {
 			t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, resync, store.read)
 			return attach, resync, store.read
 		}
-		attach, resync, trip := read(4)
-		for _, stretches := range []int{40, 400, 2000} {
-			a, s, c := read(stretches)
-			require.LessOrEqual(t, a, 2*attach+1)
-			require.LessOrEqual(t, s, 2*resync)
-			require.LessOrEqual(t, c, 2*trip)
+		for _, stretches := range []int{4, 40, 400, 2000} {
+			attach, resync, trip := read(stretches)
+			require.Equal(t, 3*stretches, attach)
+			require.LessOrEqual(t, resync, 2*journal.Much)
+			require.LessOrEqual(t, trip, 2*journal.Much)
 		}
 	})
 }
 
-// TestCheckpointBesides protects that what other programs store is read, dated up to an hour ago, and an end whatever
-// its date.
-func TestCheckpointBesides(t *testing.T) {
+// TestReadsNoOlderWindows protects what an attach reads of a run that was resumed a thousand times.
+func TestReadsNoOlderWindows(t *testing.T) {
+	inContinuing(t, func(c *continuing) {
+		c.cfg.Budget.WallClock = time.Hour
+		require.NoError(c.t, c.attach().Close())
+		for range 1000 {
+			c.pass(2 * time.Hour)
+			require.NoError(c.t, c.resume().Close())
+		}
+		c.pass(2 * time.Hour)
+		last := c.resume()
+		require.NoError(c.t, last.Close())
+		c.pass(time.Minute)
+		counts, partly := c.store.(*countingStore)
+		for _, run := range []watchdog.Run{c.run, {ID: "s-1", StartedAt: last.StartedAt()}, {ID: "s-1", StartedAt: noon}} {
+			if c.run = run; partly {
+				counts.read = 0
+			}
+			again := c.attach()
+			require.Equal(c.t, last.StartedAt(), again.StartedAt())
+			require.NoError(c.t, again.Close())
+			if partly {
+				require.LessOrEqual(c.t, counts.read, 10)
+			}
+		}
+	})
+}
+
+// TestReadsBesides protects that what other programs store is read, dated up to an hour ago, and an end whatever its
+// date.
+func TestReadsBesides(t *testing.T) {
 	bubble := func(name string, test func(t *testing.T)) { // the mock clock sleeps
 		runSynced(t, name, test)
 	}
@@ -471,7 +545,7 @@ func TestCheckpointBesides(t *testing.T) {
 			b.pass(minute + time.Microsecond)
 			beside.Poll()
 			beside.Progress()
-			beside.Fired() // writes checkpoints
+			beside.Fired() // records that
 		}
 		store.leave(false)
 		b.pass(time.Minute)
@@ -480,7 +554,7 @@ func TestCheckpointBesides(t *testing.T) {
 		require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
 		require.NoError(t, cut.Close())
 	})
-	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
+	bubble("an unreadable event is not passed over with what was read before", func(t *testing.T) {
 		b, store := newFixture(t), &countingStore{}
 		wd := waits(b, store, 300)
 		require.NoError(t, store.Append(context.Background(), watchdog.Event{
@@ -500,8 +574,8 @@ func TestCheckpointBesides(t *testing.T) {
 	})
 }
 
-// TestCheckpointUnread protects that a run which asks for a checkpoint, because it is old, fails as a young one does.
-func TestCheckpointUnread(t *testing.T) {
+// TestReadsNothing protects that a run which is old fails as a young one does if its store cannot be read.
+func TestReadsNothing(t *testing.T) {
 	for _, age := range []time.Duration{minute, 3 * time.Hour} {
 		inFixture(t, func(b *fixture) {
 			store := &countingStore{}

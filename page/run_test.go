@@ -50,8 +50,9 @@ func TestStories(t *testing.T) {
 		f.event("s-1", watchdog.EventExtend, start, `"extension_seconds":"60","spend":[{"limit":"tokens"}]`)
 		f.event("s-1", "runtime.watchdog.new_kind", start, "")
 	}, "event host.note: of another writer", "given 1m of wall clock", "new_kind: of a kind that this version does not know")
-	inRun("a checkpoint is not shown", func(f *fixture, start time.Time) {
-		f.event("s-1", watchdog.EventCheckpoint, start, `"format":1,"checkpointed_at":"2026-05-01T12:00:00Z"`)
+	inRun("a start is not shown, nor a checkpoint of before", func(f *fixture, start time.Time) {
+		f.event("s-1", watchdog.EventStart, start, `"stored_at":"2026-05-01T12:00:00Z"`)
+		f.event("s-1", "runtime.watchdog.checkpoint", start, `"format":1,"checkpointed_at":"2026-05-01T12:00:00Z"`)
 		f.event("s-1", watchdog.EventExtend, start, `"extension_seconds":"60"`)
 	}, "given 1m of wall clock", "!checkpoint", "!written down")
 	inRun("a run that waits for an approval shows its hold", func(f *fixture, start time.Time) {

@@ -354,9 +354,6 @@ func (l *life) events(t *testing.T) (all []string) {
 		events, err := l.store.Read(t.Context(), watchdog.AggregateType, run)
 		require.NoError(t, err)
 		for _, e := range events {
-			if e.Type == watchdog.EventCheckpoint { // it says again what the others say
-				continue
-			}
 			var payload map[string]any
 			require.NoError(t, json.Unmarshal(e.Payload, &payload))
 			for name, value := range payload {

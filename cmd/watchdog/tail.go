@@ -155,7 +155,7 @@ func (f *follower) print(events ...watchdog.Event) {
 }
 
 // hides reports whether the event is not for people: it tells of nothing that happened.
-func (f *follower) hides(e watchdog.Event) bool { return !f.json && e.Type == watchdog.EventCheckpoint }
+func (f *follower) hides(e watchdog.Event) bool { return !f.json && e.Type == watchdog.EventStart }
 
 func (f *follower) printOne(e watchdog.Event) error {
 	if f.hides(e) {

@@ -185,7 +185,6 @@ func newBench(t *testing.T) *bench {
 	s := &journaltest.Store{}
 	b := &bench{t: t, store: s, Run: &driver.Run{}, host: newHost("s-1")}
 	b.place = journal.Place{Store: s, Timeout: timeout}
-	b.place.KeepCheckpoints()
 	t.Cleanup(func() {
 		for _, r := range append(slices.Clone(b.layers), b.Run) {
 			r.End(errClosed)

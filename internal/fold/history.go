@@ -50,10 +50,7 @@ func Of(id WindowID, events []Event) History {
 
 // fold folds further events, which a store returns after those that are folded.
 func (h *History) fold(events []Event) {
-	if !slices.IsSortedFunc(events, Event.Compare) {
-		events = slices.Clone(events)
-		ordered.Sort(events, Event.Compare)
-	}
+	events = inOrder(events)
 	for i := range events {
 		h.add(&events[i])
 	}
@@ -62,6 +59,15 @@ func (h *History) fold(events []Event) {
 			h.windows[start].correct()
 		}
 	}
+}
+
+// inOrder returns the events as a store returns them.
+func inOrder(events []Event) []Event {
+	if !slices.IsSortedFunc(events, Event.Compare) {
+		events = slices.Clone(events)
+		ordered.Sort(events, Event.Compare)
+	}
+	return events
 }
 
 // add adds what an event says, unless it is of another run's.

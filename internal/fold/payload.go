@@ -119,13 +119,13 @@ func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
 	if p.Fraction == 0 { // of a directive, which nobody asks for again
 		return
 	}
-	of := budgetOf(p.ConfiguredBudgetSeconds, p.Spend)
+	of := requestOf(p.ConfiguredBudgetSeconds, p.Spend)
 	of.Fraction = p.Fraction
 	w.ask(of)
 }
 
 func (p *wrapUpPayload) applyTo(_ *History, w *Window, _ *Event) {
-	w.ask(budgetOf(p.ConfiguredBudgetSeconds, p.Spend))
+	w.ask(requestOf(p.ConfiguredBudgetSeconds, p.Spend))
 }
 
 func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
@@ -160,7 +160,16 @@ func (p *releasePayload) applyTo(_ *History, w *Window, e *Event) {
 
 // A Key names a limit of a run and its ladder: a limit of time, the caps of the holds with a key, or a counted limit.
 // The zero Key stands for the wall clock where a budget is meant.
-type Key = record.FoldedLimit
+type Key struct {
+	Limit, Hold, Tool, Scope string
+	Count                    bool // it is a counted limit
+}
+
+// A request is a budget that the host was warned of at a fraction of it, or, without one, asked to wrap up under.
+type request struct {
+	Key
+	Budget, Fraction record.Seconds
+}
 
 // KeyOf names the ladder that a trip is on, of a counted limit if it has a spend. A hold has one for its cap; its
 // silence is on that of idle.
@@ -186,12 +195,12 @@ type Directive struct {
 	Allowed int64 // by a counted limit, with its extensions
 }
 
-// budgetOf names a budget of one limit, that of the wall clock in seconds.
-func budgetOf(wallClock record.Seconds, s *record.Spend) record.FoldedNumber {
+// requestOf names a budget of one limit, that of the wall clock in seconds.
+func requestOf(wallClock record.Seconds, s *record.Spend) request {
 	if s == nil {
-		return record.FoldedNumber{Budget: wallClock}
+		return request{Budget: wallClock}
 	}
-	return record.FoldedNumber{FoldedLimit: KeyOf("", "", s), Budget: record.Seconds(s.Allowed)}
+	return request{Key: KeyOf("", "", s), Budget: record.Seconds(s.Allowed)}
 }
 
 // Elapsed is what was used of the limit that a cancel is about. What elapsed is floored in it; the two times tell it

@@ -3,6 +3,7 @@ package fold
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -26,7 +27,7 @@ type Window struct {
 
 	// asked are the fractions of budgets that the host was warned of: after an extension the same fraction comes at
 	// another time. Without a fraction it is a budget under which the host was asked to wrap up.
-	asked      map[record.FoldedNumber]bool
+	asked      map[request]bool
 	directives map[string]Directive // by the IDs of their events
 	resets     map[string]time.Time // those that do not count any more, and when an event said so
 	pauses     map[string]pause     // by the IDs of their openings
@@ -90,9 +91,7 @@ func (w *Window) NextStart(at time.Time) time.Time {
 // counted limit, or that of the wall clock in seconds.
 func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 	for i, fraction := range fractions {
-		if !w.asked[record.FoldedNumber{
-			FoldedLimit: limit, Budget: record.Seconds(budget), Fraction: record.Seconds(fraction),
-		}] {
+		if !w.asked[request{limit, record.Seconds(budget), record.Seconds(fraction)}] {
 			return i
 		}
 	}
@@ -101,19 +100,19 @@ func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
 
 // WrappedUp reports whether the host was asked to wrap up under the budget as it is now.
 func (w *Window) WrappedUp(limit Key, budget float64) bool {
-	return w.asked[record.FoldedNumber{FoldedLimit: limit, Budget: record.Seconds(budget)}]
+	return w.asked[request{Key: limit, Budget: record.Seconds(budget)}]
 }
 
-func (w *Window) ask(of record.FoldedNumber) {
+func (w *Window) ask(of request) {
 	if w.asked == nil {
-		w.asked = map[record.FoldedNumber]bool{}
+		w.asked = map[request]bool{}
 	}
 	w.asked[of] = true
 }
 
 // Give notes what counted limits were given at least.
 func (w *Window) Give(given map[Key]int64) {
-	if w.Given == nil {
+	if w.Given = maps.Clone(w.Given); w.Given == nil { // others have it, too
 		w.Given = map[Key]int64{}
 	}
 	for key, n := range given {

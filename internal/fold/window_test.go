@@ -1,13 +1,11 @@
 package fold_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -280,20 +278,13 @@ func TestTakesBack(t *testing.T) {
 	}
 }
 
-// A written checkpoint is as a store has it.
-type written struct {
-	at      time.Time
-	payload json.RawMessage
-}
-
 // A world is a store and hosts whose clocks are up to an hour apart.
 type world struct {
 	randomScript
 	t        *testing.T
 	now      time.Duration
 	order    []fold.Event // by when they were stored
-	written  []written
-	spares   bool // the store knows Selection.Until
+	spares   bool         // the store knows Selection.Until
 	longHaul bool
 	holds    map[string]time.Duration // the openings, with the windows that they are of
 	released map[string]bool
@@ -345,7 +336,7 @@ func (w *world) selected(b *fold.Base) (events []fold.Event) {
 		}
 	}
 	require.GreaterOrEqual(w.t, known, b.Known)
-	if w.spares && known == b.Known {
+	if w.spares && known == b.Known && !b.Wide() {
 		since = b.Until
 	}
 	for _, e := range all {
@@ -357,37 +348,14 @@ func (w *world) selected(b *fold.Base) (events []fold.Event) {
 	return events
 }
 
-// begin is where a process begins that reads one of the checkpoints, or none.
-func (w *world) begin(from time.Time) *fold.Base {
-	n := w.IntN(len(w.written) + 1)
-	if len(w.written) > 0 && w.IntN(3) > 0 {
-		n = len(w.written) - 1 // the last one, mostly
-	}
-	if n == len(w.written) {
-		return fold.NewBase(fold.WindowID{}, from)
-	}
-	p, err := fold.ReadCheckpoint(fold.WindowID{}, w.written[n].payload)
-	require.NoError(w.t, err)
-	b, err := fold.BaseOf(fold.WindowID{}, p)
-	require.NoError(w.t, err)
-	return b
-}
-
-// checkpoint has a process write one, which becomes an event of the run, too.
-func (w *world) checkpoint(b *fold.Base) *fold.Base {
-	noted := b.Note(b.Until)
-	var p record.Checkpoint
-	p.Format = record.CheckpointFormat
-	if !noted.Record(&p, time.Time{}) {
-		return b
-	}
-	e := fold.Event{
+// checkpoint is what a process of a version before took the events to come to.
+func (w *world) checkpoint(b *fold.Base) {
+	w.order = append(w.order, fold.Event{
 		ID: fmt.Sprint("checkpoint-", len(w.order)), Type: "runtime.watchdog.checkpoint", Timestamp: b.Until,
-		Payload: record.JSON(p),
-	}
-	w.order = append(w.order, e)
-	w.written = append(w.written, written{e.Timestamp, e.Payload})
-	return noted
+		Payload: record.JSON(map[string]any{"format": 1, "folded": map[string]any{"windows": []any{
+			map[string]any{"session_started_at": stamp(0), "extension_seconds": 3600},
+		}}}),
+	})
 }
 
 // said is what can be asked of a window, now and later.
@@ -416,8 +384,8 @@ func said(w *fold.Window, now time.Time) map[string]any {
 	}
 }
 
-// TestBase protects that what is folded in parts, by several processes and from checkpoints, is what everything comes
-// to, whoever stored what when.
+// TestBase protects that what is folded in parts, by several processes, is what everything comes to, whoever stored what
+// when.
 func TestBase(t *testing.T) {
 	from := at(-2 * time.Hour)
 	for seed := range racing.Rounds[uint64](120, 500) {
@@ -433,18 +401,17 @@ func TestBase(t *testing.T) {
 			case n < 9:
 				w.now += time.Duration(w.IntN(90)) * time.Second
 			default:
-				var b *fold.Base
-				if len(bases) > 0 && w.IntN(2) == 0 {
+				b := fold.NewBase(fold.WindowID{}, from)
+				if len(bases) > 0 && w.IntN(4) > 0 {
 					b = bases[w.IntN(len(bases))]
-				} else {
-					b = w.begin(from)
 				}
 				read := w.selected(b)
-				w.compare(from, b, read, seed)
-				b = b.With(read, at(48*time.Hour), at(w.now+w.skew()).Add(time.Duration(w.IntN(1e6))))
+				w.compare(b.Of(read), seed)
+				said, b := b.Read(read, at(w.now+w.skew()).Add(time.Duration(w.IntN(1e6))))
+				w.compare(said, seed)
 				require.Equal(t, b.Since, record.Truncate(b.Since), "stores keep no more")
 				if w.IntN(2) == 0 {
-					b = w.checkpoint(b)
+					w.checkpoint(b)
 				}
 				bases = append(bases, b)
 			}
@@ -452,10 +419,10 @@ func TestBase(t *testing.T) {
 	}
 }
 
-func (w *world) compare(from time.Time, b *fold.Base, read []fold.Event, seed uint64) {
+func (w *world) compare(got fold.History, seed uint64) {
 	all := slices.Clone(w.order)
 	w.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	want, got := fold.Of(fold.WindowID{}, all), b.Of(read)
+	want := fold.Of(fold.WindowID{}, all)
 	now := at(w.now)
 	for start := range 5 {
 		host := at(time.Duration(start) * time.Hour)
@@ -470,14 +437,10 @@ func (w *world) compare(from time.Time, b *fold.Base, read []fold.Event, seed ui
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folded is a base that holds the events, once they are old enough for that, and what a checkpoint tells of their
-// window.
-func (s *script) folded(t *testing.T) (*fold.Base, record.FoldedWindow) {
-	b := fold.NewBase(fold.WindowID{}, noon).With(*s, noon, at(48*time.Hour))
-	var p record.Checkpoint
-	require.True(t, b.Record(&p, noon.Add(-time.Hour)))
-	require.Len(t, p.Folded.Windows, 1)
-	return b, p.Folded.Windows[0]
+// folded is a base that holds the events, once they are old enough for that, and their window.
+func (s *script) folded() (*fold.Base, fold.Window) {
+	h, b := fold.NewBase(fold.WindowID{}, noon).Read(*s, at(48*time.Hour))
+	return b, h.At(noon)
 }
 
 func TestBaseDoesNotChange(t *testing.T) {
@@ -486,56 +449,56 @@ func TestBaseDoesNotChange(t *testing.T) {
 	s.extend(time.Hour)
 	given := s.wait(1, nil)
 	s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{"another"}})
-	b, before := s.folded(t)
+	b, before := s.folded()
+	want := said(&before, at(time.Hour))
 	s.release(opened, time.Minute, given, "unknown")
 	s.extend(time.Hour)
-	h := b.Of(s[4:])
-	now := h.At(noon)
-	require.True(t, now.Pauses()[0].Closed)
-	require.Equal(t, 2*time.Hour, now.Extended)
-	var p record.Checkpoint
-	require.True(t, b.Record(&p, noon.Add(-time.Hour)))
-	require.Equal(t, before, p.Folded.Windows[0])
+	for range 2 {
+		h := b.Of(s[4:])
+		now := h.At(noon)
+		require.True(t, now.Pauses()[0].Closed)
+		require.Equal(t, 2*time.Hour, now.Extended)
+		_, next := b.Read(s[4:], at(48*time.Hour))
+		require.Equal(t, 6, next.Known)
+		require.Equal(t, 4, b.Known)
+		h = b.Of(nil)
+		now = h.At(noon)
+		require.Equal(t, want, said(&now, at(time.Hour)))
+	}
 }
 
-// TestWith protects that what may still be under way is left to a later base.
-func TestWith(t *testing.T) {
+// TestRead protects that what may still be under way is left to a later base.
+func TestRead(t *testing.T) {
 	var s script
 	s.extend(time.Hour)
 	for age, news := range map[time.Duration]int{2 * time.Second: 1, 2*time.Second + time.Microsecond: 0} {
-		b := fold.NewBase(fold.WindowID{}, noon).With(s, noon, s[0].Timestamp.Add(age))
+		h, b := fold.NewBase(fold.WindowID{}, noon).Read(s, s[0].Timestamp.Add(age))
+		w := h.At(noon)
+		require.Equal(t, time.Hour, w.Extended, age)
 		require.Equal(t, news, b.News(s), age)
 		require.Equal(t, 1-news, b.Known, age)
 	}
 }
 
-// TestRecord protects that a checkpoint of which nothing is settled is read, and that one which is too large is none.
-func TestRecord(t *testing.T) {
-	b := fold.NewBase(fold.WindowID{}, noon)
-	var p record.Checkpoint
-	require.True(t, b.Record(&p, noon))
-	require.Nil(t, p.Settled)
-	_, err := fold.BaseOf(fold.WindowID{}, &p)
-	require.NoError(t, err)
-	for _, known := range []record.Number{1, -1} {
-		damaged := p
-		damaged.Known = known
-		_, err := fold.BaseOf(fold.WindowID{}, &damaged)
-		require.Error(t, err, known)
-	}
-	for _, steps := range []int{0, 300} { // 400 characters
-		size := func(parent int) record.Checkpoint {
-			return record.Checkpoint{Steps: make([]byte, steps), Parent: strings.Repeat("s", parent)}
+// TestWide protects that what a store has to count stays within hours, however long the window is.
+func TestWide(t *testing.T) {
+	b, wide := fold.NewBase(fold.WindowID{}, noon), 0
+	var s script
+	for minute := range 24 * 60 {
+		s.extend(time.Second)
+		s[minute].Timestamp = at(time.Duration(minute) * time.Minute)
+		news := s[minute:]
+		if b.Wide() {
+			wide++
+			news = s[len(s)-b.Known-1:]
 		}
-		p := size(1)
-		require.True(t, b.Record(&p, noon))
-		most := 1 + 32<<10 + steps*4/3 - len(record.JSON(p))
-		p = size(most)
-		require.True(t, b.Record(&p, noon))
-		p = size(most + 1)
-		require.False(t, b.Record(&p, noon))
-		require.Nil(t, p.Folded, "it stays as it is")
+		var h fold.History
+		h, b = b.Read(news, at(time.Duration(minute+1)*time.Minute))
+		w := h.At(noon)
+		require.Equal(t, time.Duration(minute+1)*time.Second, w.Extended)
+		require.LessOrEqual(t, b.Known, 122)
 	}
+	require.InDelta(t, 23, wide, 1, "once an hour")
 }
 
 // TestForgets protects that a base stays small, and keeps what an event can still ask for.
@@ -553,46 +516,30 @@ func TestForgets(t *testing.T) {
 			})
 		}
 		s.extend(time.Hour, record.Spend{Limit: "tokens", Extension: 5})
-		_, w := s.folded(t)
+		_, w := s.folded()
 		tokens := fold.CountKey("tokens", "", "")
-		require.ElementsMatch(t, []record.FoldedNumber{
-			{Budget: 3600, Fraction: 0.5}, {FoldedLimit: tokens, Budget: 5, Fraction: 0.5},
-		}, w.Warnings)
-		require.Equal(t, []record.FoldedNumber{{Budget: 3600}}, w.WrapUps)
+		for budget, want := range map[float64]int{3599: 0, 3600: 1} {
+			require.Equal(t, want, w.WarnedOf(fold.Key{}, []float64{0.5}, budget))
+			require.Equal(t, want == 1, w.WrappedUp(fold.Key{}, budget))
+		}
+		for allowed, want := range map[float64]int{4: 0, 5: 1} {
+			require.Equal(t, want, w.WarnedOf(tokens, []float64{0.5}, allowed))
+		}
 	})
 	t.Run("directives that do not count, and what became of unknown ones after two hours", func(t *testing.T) {
 		var s script
 		first := s.wait(1, nil)
 		last := s.wait(2, nil)
-		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{first, "early"}})
-		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{"late"}})
+		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{first, "e-5"}})
+		s.add("progress", record.Progress{SessionStartedAt: stamp(0), Resets: []string{"e-6"}})
 		s.extend(0)
 		s[4].Timestamp = s[3].Timestamp.Add(2*fold.Lookback - time.Microsecond) // with it the base ends
-		_, w := s.folded(t)
-		require.Equal(t, []record.FoldedReset{{ID: "late", At: record.Stamp(s[3].Timestamp)}}, w.Resets)
-		require.Len(t, w.Directives, 1)
-		require.Equal(t, last, w.Directives[0].ID)
-	})
-	t.Run("the IDs of pauses that were over an hour before its end", func(t *testing.T) {
-		for late, want := range map[time.Duration]int{0: 1, time.Microsecond: 2} {
-			var s script
-			s.release(s.hold("ask", 0, 9*time.Hour), time.Minute)
-			s.add("hold", record.Hold{Hold: "ask", SessionStartedAt: stamp(0), OpenedSeconds: 30, CapSeconds: 9 * 3600})
-			s.extend(0)
-			end := 2 * time.Hour
-			s.release("e-2", end+late)
-			s[3].Timestamp = at(end + fold.Lookback - time.Microsecond)
-			s[4].Timestamp = s[3].Timestamp
-			b, w := s.folded(t)
-			var ids []string
-			for _, p := range w.Pauses {
-				ids = append(ids, p.ID)
-			}
-			require.Len(t, ids, want, "late by %v", late)
-			require.Equal(t, late == 0, slices.Contains(ids, "merged"))
-			h := b.Of(nil)
-			window := h.At(noon)
-			require.Len(t, window.Pauses(), 2, "in the process they stay")
-		}
+		b, w := s.folded()
+		require.Equal(t, []string{last}, slices.Collect(maps.Keys(maps.Collect(w.Standing()))))
+		s.wait(1, nil) // whose fate was told long before
+		s.wait(1, nil) // or not so long
+		h := b.Of(s[5:])
+		w = h.At(noon)
+		require.ElementsMatch(t, []string{last, "e-5"}, slices.Collect(maps.Keys(maps.Collect(w.Standing()))))
 	})
 }

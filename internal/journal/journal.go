@@ -1,20 +1,17 @@
-// Package journal reads and writes the events of a run in its store: what its window folds to, what is decided about
-// it in one exchange, and the checkpoints that spare a reader a long window.
+// Package journal reads and writes the events of a run in its store: what its window folds to, and what is decided about
+// it in one exchange.
 //
 // A [Journal] is that of one run. Its exchanges do not overlap, so that a store which hangs is not asked again while it
-// does, and each has a time-out. What the events come to is for package fold to say; a checkpoint is written as said
-// there. A store that can transact is asked for what this process does not know yet, any other for all events of the
-// run.
+// does, and each has a time-out. What the events come to is for package fold to say. A store that can transact is asked
+// once for the whole window and then for what this process does not know yet, any other for all events of the run.
 //
 // The package decides nothing about a run, tries nothing again, and tells nobody: that is for package lane.
 package journal
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +22,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // ErrUnreadableEvent is the root's of that name.
@@ -60,21 +56,7 @@ type Place struct {
 	Timeout time.Duration
 	Inline  bool // everything is done on the goroutine of the caller
 	Instant bool // the store answers at once: nobody has to wait for it
-	Off     bool // nothing is kept
 	Machine bool // the clock is the machine's, outside of a testing/synctest bubble, and so is every timer
-
-	checkpoints checkpoints // nil if there are none
-}
-
-// checkpoints are how the runs of a place are spared to read long windows.
-type checkpoints interface {
-	// write records a checkpoint of each journal that has one due.
-	write(ctx context.Context, p *Place, of ...*Journal)
-	// newest returns what this process knows or, if that is old, what another one may have written since.
-	newest(ctx context.Context, j *Journal) (*fold.Base, error)
-	// foldIn has the process not read the events of the window again, if they are many, which were read from the base
-	// on, or those of the windows from the one that began first.
-	foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event)
 }
 
 // A Journal is what one run has in its store. It is safe for concurrent use. Whoever uses it has drawn the name of the
@@ -89,23 +71,9 @@ type Journal struct {
 type known struct {
 	gate chan struct{} // held during an exchange
 
-	mu     sync.Mutex
-	base   *fold.Base         // nil while it would hold next to nothing
-	news   int                // events since the last checkpoint
-	writes bool               // a checkpoint is being written
-	steps  Steps              // whose state is in the checkpoints; nil if it is kept elsewhere
-	stored *record.Checkpoint // the last one that was read with such a state
-}
-
-// Steps are what a session remembers of its steps, such as a [github.com/seed62658d38/watchdog/internal/looper.Looper].
-type Steps interface {
-	// Due reports whether there is something new that is to be recorded now. Press makes what is new due at once, and
-	// reports whether there is any.
-	Due(now time.Time) bool
-	Press() bool
-	// Take returns the state for who records it now. Lost notes that it could not be recorded.
-	Take(now time.Time) []byte
-	Lost(state []byte)
+	mu   sync.Mutex
+	base *fold.Base // how far it has read; nil while that is next to nothing
+	news int        // events that it has recorded since it was last read
 }
 
 // Open has the journal be that of the run with that name.
@@ -120,43 +88,18 @@ func (j *Journal) known() *known {
 	return j.more.Load()
 }
 
-// peek makes the call with what is known, under its lock, unless that is nothing.
-func (j *Journal) peek(look func(k *known)) {
+// base is how far the process has read, nil if it reads its window from the beginning.
+func (j *Journal) base() (base *fold.Base) {
 	if k := j.more.Load(); k != nil {
-		k.locked(look)
+		k.locked(func(k *known) { base = k.base })
 	}
+	return base
 }
 
 func (k *known) locked(call func(k *known)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call(k)
-}
-
-// base is what the process has folded, nil if it reads its window from the beginning.
-func (j *Journal) base() (base *fold.Base) {
-	j.peek(func(k *known) { base = k.base })
-	return base
-}
-
-func (j *Journal) learn(b *fold.Base, news int) {
-	j.known().locked(func(k *known) { k.base, k.news = b, k.news+news })
-}
-
-// checkpoints are those of the run, nil for one whose window begins with its watchdog: nobody else adds to that, and
-// nobody attaches to it.
-func (j *Journal) checkpoints() checkpoints {
-	if j.name.Begins {
-		return nil
-	}
-	return j.place.checkpoints
-}
-
-// Appended counts events that the store has taken.
-func (j *Journal) Appended(events int) {
-	if j.checkpoints() != nil {
-		j.known().locked(func(k *known) { k.news += events })
-	}
 }
 
 // Left is what is left of the time-out for a caller that has waited since began.
@@ -183,49 +126,6 @@ func (p *Place) Await(began time.Time, done <-chan struct{}) {
 
 // Place is where the run is recorded.
 func (j *Journal) Place() *Place { return j.place }
-
-// KeepSteps has checkpoints hold what a session remembers of its steps, nil for nothing.
-func (j *Journal) KeepSteps(s Steps) {
-	if j.checkpoints() != nil {
-		j.known().locked(func(k *known) { k.steps = s })
-	}
-}
-
-// StepsDue reports whether a checkpoint is due for the steps alone. Press has one due if there is any new step.
-func (j *Journal) StepsDue(press bool) bool {
-	var s Steps
-	j.peek(func(k *known) { s = k.steps })
-	switch {
-	case s == nil:
-		return false
-	case press:
-		return s.Press()
-	}
-	return s.Due(j.now())
-}
-
-// TakeSteps returns the last checkpoint that was read with what a run remembers of its steps, once; nil if none was.
-func (j *Journal) TakeSteps() (p *record.Checkpoint) {
-	j.peek(func(k *known) { p, k.stored = k.stored, nil })
-	return p
-}
-
-// noteSteps keeps the last of the events that has what a run remembers of its steps, for whoever attaches.
-func (j *Journal) noteSteps(events []fold.Event) {
-	for _, e := range slices.Backward(events) {
-		if e.Type != record.EventCheckpoint || !bytes.Contains(e.Payload, []byte(`"steps"`)) {
-			continue
-		}
-		if p, err := fold.ReadCheckpoint(j.name.Window(), e.Payload); err == nil && len(p.Steps) > 0 {
-			j.known().locked(func(k *known) {
-				if k.stored == nil || !time.Time(p.CheckpointedAt).Before(time.Time(k.stored.CheckpointedAt)) {
-					k.stored = p
-				}
-			})
-			return
-		}
-	}
-}
 
 // errNoAnswer says that the time-out ended an exchange.
 var errNoAnswer = errors.New("event store did not answer in time")

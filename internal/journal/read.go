@@ -38,9 +38,8 @@ func (j *Journal) fromBase(base *fold.Base, events []fold.Event, besides ...fold
 	return h.At(j.name.StartedAt)
 }
 
-// checked is what the events say of the window besides the base, or an error if one of them cannot be read.
-func (j *Journal) checked(base *fold.Base, events []fold.Event) (fold.Window, error) {
-	h := j.history(base, events)
+// checked is what the events say of the window, or an error if one of them cannot be read.
+func (j *Journal) checked(h fold.History) (fold.Window, error) {
 	if err := readable(&h, j.name.StartedAt); err != nil {
 		return fold.Window{}, err
 	}
@@ -83,36 +82,19 @@ func (j *Journal) ReadWindow(ctx context.Context, hostStart time.Time) (fold.Win
 	return found, nil
 }
 
-// freshRun is how long a run has hardly any events.
-const freshRun = time.Minute
-
-// readHistory reads the last windows of the run: from a store that can select by following the chain of resumes, and
-// from the last checkpoint on, from any other whole.
+// readHistory reads the last windows of the run: from a store that can select what this process does not know yet, from
+// any other all.
 func (j *Journal) readHistory(ctx context.Context, hostStart time.Time) (h fold.History, err error) {
 	if store := j.place.Store; !store.Transacts() || store.Few(j.name.Run) {
 		return j.ReadWhole(ctx)
 	}
-	c := chain{last: hostStart}
-	switch age := j.now().Sub(hostStart); {
-	case age > maxSkew:
-		c, err = j.followChain(ctx, hostStart)
-	case age > freshRun: // what is newer than the start is read at once
-		c.checkpoints, err = j.place.Store.Select(ctx, j.lastCheckpoint())
+	base, start, events := j.base(), hostStart, []fold.Event(nil)
+	if base == nil && j.now().Sub(hostStart) > maxSkew { // else what is newer is read at once
+		if start, events, err = j.latestStart(ctx, hostStart); err != nil {
+			return h, err
+		}
 	}
-	if err != nil {
-		return h, err
-	}
-	if len(c.ids) > maxLinkIDs {
-		return j.ReadWhole(ctx)
-	}
-	return j.readLast(ctx, c)
-}
-
-// lastCheckpoint selects the last one of the run, or what came after it.
-func (j *Journal) lastCheckpoint() fold.Selection {
-	return fold.Selection{
-		AggregateType: record.AggregateType, AggregateID: j.name.Run, Since: NewestTime, LatestOf: checkpointKinds,
-	}
+	return j.readLast(ctx, base, start, events)
 }
 
 // ReadWhole reads all events of the run.
@@ -121,46 +103,132 @@ func (j *Journal) ReadWhole(ctx context.Context) (h fold.History, err error) {
 	if err != nil {
 		return h, err
 	}
-	j.noteSteps(events)
 	return j.history(nil, events), nil
 }
 
-// readLast reads the last window, at the end of the chain or later, from the last checkpoint on if there is one. What
-// came before it is asked for only if no resume opened it: then the host may have, after the run was complete. A
-// checkpoint has that.
-func (j *Journal) readLast(ctx context.Context, c chain) (h fold.History, err error) {
-	base, err := j.readCheckpoint(ctx, c.checkpoints, c.last)
+// latestStart returns the start of the window that was opened last, if one was after the host's, and the events that
+// say so: those before it need not be read.
+func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Time, []fold.Event, error) {
+	s := fold.Selection{AggregateType: record.AggregateType, AggregateID: j.name.Run, IDs: j.name.Once(hostStart)}
+	link, err := j.place.Store.Select(ctx, s)
 	if err != nil {
-		return h, err
+		return hostStart, nil, err
 	}
-	start, asked, before, events := c.last, j.name.Once(c.last), []string(nil), []fold.Event(nil)
+	h := j.history(nil, link)
+	start, resumed := h.Next(hostStart)
+	if !resumed {
+		return hostStart, link, nil
+	}
+	s.IDs, s.Since, s.LatestOf = nil, NewestTime, []string{record.EventResume}
+	newest, err := j.place.Store.Select(ctx, s)
+	if err != nil {
+		return start, nil, err
+	}
+	h = j.history(nil, newest)
+	if last := h.Last(); last != nil { // else it is another run's
+		start = last.StartedAt
+	}
+	return start, union(link, newest), nil
+}
+
+// readLast reads the last window, which began at the start or was opened after that one. The events are known. What
+// came before it is asked for only if no resume opened it: then the host may have, after the run was complete. A base
+// has that.
+func (j *Journal) readLast(
+	ctx context.Context, base *fold.Base, start time.Time, events []fold.Event,
+) (h fold.History, err error) {
+	asked, before, read, next := j.name.Once(start), []string(nil), false, (*fold.Base)(nil)
 	for {
 		s := j.selection(base, start, asked)
-		if s.LatestOf = before; before != nil { // all the rest was read
+		if s.LatestOf = before; read && base == nil { // unless the start is an earlier one now, all was read
 			s.Until, s.Known = NewestTime, countFrom(events, s.Since)
 		}
 		more, err := j.place.Store.Select(ctx, s)
 		if err != nil {
 			return h, err
 		}
-		events = union(events, more)
-		h = j.history(base, events, c.events...)
+		if all := union(events, more); !read || len(all) > len(events) {
+			events = all
+			h, next = j.fold(base, start, events)
+		}
+		read = true
 		last := h.Last()
 		if last != nil {
-			if link := j.name.Once(last.StartedAt); !slices.Contains(slices.Concat(c.ids, asked), link[0]) {
+			if link := j.name.Once(last.StartedAt); !slices.Contains(asked, link[0]) {
 				asked, start = append(asked, link...), earlier(start, last.StartedAt)
 				continue
 			}
+			start = last.StartedAt
 		}
 		if base == nil && before == nil && (last == nil || last.OpenedBy == "") {
 			before = endKinds
 			continue
 		}
-		j.noteSteps(c.checkpoints)
-		j.noteSteps(events)
-		j.takeBase(base, start, last, events)
+		j.learn(&h, start, next)
 		return h, nil
 	}
+}
+
+// fold is what the events say of the run, which were read from the base on or, without one, since that start. Of many
+// new ones it makes a base to go on from.
+func (j *Journal) fold(base *fold.Base, start time.Time, events []fold.Event) (h fold.History, next *fold.Base) {
+	from := base
+	if from == nil {
+		from = fold.NewBase(j.name.Window(), start.Add(-maxSkew))
+	}
+	if j.name.Begins || from.News(events) < Much {
+		return j.history(base, events), nil
+	}
+	return from.Read(events, j.now())
+}
+
+// learn has the process go on from the base, if there is one, unless something of the window which began then cannot be
+// read: somebody may correct it.
+func (j *Journal) learn(h *fold.History, window time.Time, base *fold.Base) {
+	if base != nil && h.Unreadable(window) == nil {
+		j.known().locked(func(k *known) { k.base, k.news = base, 0 })
+	}
+}
+
+// Much is how many events a process reads or records until it notes how far it has read. Tests set it.
+var Much = 32
+
+// Appended counts events that the store has taken.
+func (j *Journal) Appended(events int) {
+	if !j.name.Begins && j.place.Store.Transacts() {
+		j.known().locked(func(k *known) { k.news += events })
+	}
+}
+
+// ReadAlong reads what the run has recorded, if that is much, so that a trip does not have to.
+func (j *Journal) ReadAlong(ctx context.Context) {
+	much := false
+	if k := j.more.Load(); k != nil {
+		k.locked(func(k *known) {
+			if much = k.news >= Much; much {
+				k.news = 0
+			}
+		})
+	}
+	if much {
+		_, _ = Here(func() (fold.Window, error) { return j.readOn(ctx) })
+	}
+}
+
+// readOn reads what this process does not know yet of its window.
+func (j *Journal) readOn(ctx context.Context) (known fold.Window, err error) {
+	base, startedAt := j.base(), j.name.StartedAt
+	s := j.selection(base, startedAt, j.once())
+	if base != nil && base.Wide() {
+		s.Known = 0
+	}
+	events, err := j.place.Store.Select(ctx, s)
+	if err != nil {
+		return known, fmt.Errorf("read events: %w", err)
+	}
+	h, next := j.fold(base, startedAt, events)
+	j.learn(&h, startedAt, next)
+	return j.checked(h)
 }
 
 func countFrom(events []fold.Event, since time.Time) (n int) {
@@ -182,63 +250,8 @@ func union(some, others []fold.Event) []fold.Event {
 	return slices.CompactFunc(all, func(a, b fold.Event) bool { return a.ID == b.ID })
 }
 
-// takeBase has the process go on from what was read of the run whose last window that is.
-func (j *Journal) takeBase(base *fold.Base, start time.Time, last *fold.Window, events []fold.Event) {
-	if base != nil {
-		j.learn(base, 0)
-	}
-	if c := j.checkpoints(); c != nil && last != nil {
-		c.foldIn(j, base, start, last.StartedAt, events)
-	}
-}
-
-// A chain is the windows from a host's start to the last one that resumes opened after it.
-type chain struct {
-	ids    []string     // of their ends and resumes
-	events []fold.Event // those, as far as they are there
-	last   time.Time
-
-	checkpoints []fold.Event // what lastCheckpoint selects is among them
-}
-
-// maxLinkIDs is how many IDs a chain is asked for, two for each window. One that goes on is as long as the run is old,
-// and each link costs an exchange: together they would outlast the record timeout, at every attach.
-const maxLinkIDs = 200
-
-// followChain reads the chain of windows that begins at the start, which costs two events for each. It gives up a chain
-// of more than maxLinkIDs.
-func (j *Journal) followChain(ctx context.Context, start time.Time) (c chain, err error) {
-	for {
-		c.last = start
-		link := j.name.Once(start)
-		if slices.Contains(c.ids, link[0]) { // a circle
-			return c, nil
-		}
-		if c.ids = append(c.ids, link...); len(c.ids) > maxLinkIDs {
-			return c, nil
-		}
-		s := fold.Selection{AggregateType: record.AggregateType, AggregateID: j.name.Run, IDs: link}
-		if c.checkpoints == nil {
-			s = j.lastCheckpoint()
-			s.IDs = link
-		}
-		events, err := j.place.Store.Select(ctx, s)
-		if err != nil {
-			return chain{}, err
-		}
-		if c.checkpoints == nil { // a resume with another ID is one of several, of which the window's events tell
-			c.checkpoints = events
-			events = slices.DeleteFunc(slices.Clone(events), func(e fold.Event) bool { return !slices.Contains(link, e.ID) })
-		}
-		h := j.history(nil, events)
-		next, more := h.Next(start)
-		if !more { // its own are read together with the window
-			return c, nil
-		}
-		c.events = append(c.events, events...)
-		start = next
-	}
-}
+// NewestTime comes after every event.
+var NewestTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 func earlier(one, other time.Time) time.Time {
 	if other.Before(one) {

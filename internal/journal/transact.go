@@ -47,7 +47,7 @@ func (j *Journal) EndAfter(r Result) (known fold.Window, err error) {
 		return known, fmt.Errorf("read what was kept: %w", r.Unread)
 	}
 	if known = j.After(r); !known.Over() {
-		_, err = j.checked(nil, []fold.Event{*r.Kept})
+		_, err = j.checked(j.history(nil, []fold.Event{*r.Kept}))
 	}
 	return known, err
 }
@@ -169,7 +169,7 @@ func (j *Journal) Append(ctx context.Context, events ...fold.Event) error {
 		err := j.place.Store.Append(ctx, events...)
 		if err == nil {
 			j.Appended(len(events))
-			j.Checkpoint(ctx)
+			j.ReadAlong(ctx)
 		}
 		return Nothing{}, err
 	})
@@ -184,41 +184,13 @@ func (j *Journal) Consult(ctx context.Context) (fold.Window, error) {
 
 func (j *Journal) consult(ctx context.Context) (fold.Window, error) {
 	if j.place.Store.Transacts() {
-		return j.consultPart(ctx)
+		return j.readOn(ctx)
 	}
 	events, err := j.place.Store.Read(ctx, j.name.Run)
 	if err != nil {
 		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}
-	return j.checked(nil, events)
-}
-
-// consultPart reads what this process has not read yet.
-func (j *Journal) consultPart(ctx context.Context) (fold.Window, error) {
-	var base *fold.Base
-	c := j.checkpoints()
-	if c != nil {
-		newest, err := c.newest(ctx, j)
-		if err != nil {
-			return fold.Window{}, fmt.Errorf("read events: %w", err)
-		}
-		base = newest
-	}
-	startedAt := j.name.StartedAt
-	s := j.selection(base, startedAt, j.once())
-	events, err := j.place.Store.Select(ctx, s)
-	if err == nil && base == nil && len(events) >= CheckpointAfter && c != nil {
-		s.LatestOf = endKinds // once, for the base
-		events, err = j.place.Store.Select(ctx, s)
-	}
-	if err != nil {
-		return fold.Window{}, fmt.Errorf("read events: %w", err)
-	}
-	known, err := j.checked(base, events)
-	if err == nil && c != nil {
-		c.foldIn(j, base, startedAt, startedAt, events)
-	}
-	return known, err
+	return j.checked(j.history(nil, events))
 }
 
 func (j *Journal) now() time.Time { return clocks.Now(j.place.Clock) }

@@ -38,7 +38,6 @@ const timeout = 5 * time.Second
 func newBench(t *testing.T, s *store, change ...func(*journal.Place)) *bench {
 	s.Keeps = true
 	place := &journal.Place{Store: s, Timeout: timeout}
-	place.KeepCheckpoints()
 	for _, one := range change {
 		one(place)
 	}
@@ -429,9 +428,11 @@ func (b *bench) chain(windows int) (starts []time.Time) {
 }
 
 // resume opens a window after the one that the run is in, and returns its start. The journals of before are done with.
-func (b *bench) resume() time.Time {
-	fresh := record.Truncate(time.Now())
-	m := machine.Moment{Name: &b.name, At: time.Now()}
+func (b *bench) resume() time.Time { return b.resumeAt(time.Now()) }
+
+func (b *bench) resumeAt(at time.Time) time.Time {
+	fresh := record.Truncate(at)
+	m := machine.Moment{Name: &b.name, At: at}
 	require.NoError(b.t, b.store.Append(b.t.Context(), m.Resume(fresh)))
 	b.name.StartedAt = fresh
 	b.Journal = b.another()
@@ -485,24 +486,32 @@ func TestReadWindow(t *testing.T) {
 		}
 		return calls
 	}
-	inStore(t, "a link of the chain costs an exchange", &store{}, func(t *testing.T, b *bench) {
-		starts := b.chain(40)
-		require.Equal(t, map[string]int{"select": 41}, cost(b, starts[0]))
-		require.Equal(t, map[string]int{"select": 11}, cost(b, starts[30]))
+	inStore(t, "the windows between the host's and the last are not read", &store{}, func(t *testing.T, b *bench) {
+		starts := b.chain(200)
+		for _, host := range starts[:199] {
+			require.Equal(t, map[string]int{"select": 3}, cost(b, host))
+		}
+		require.Equal(t, map[string]int{"select": 1}, cost(b, starts[199]))
+		r := b.reader()
+		require.LessOrEqual(t, r.reads(func() { b.found(starts[0]) }), 5)
 	})
-	inStore(t, "a chain of more than a hundred windows is read whole", &store{}, func(t *testing.T, b *bench) {
-		starts := b.chain(101)
-		require.Equal(t, map[string]int{"select": 100, "read": 1}, cost(b, starts[0]))
-		require.Equal(t, map[string]int{"select": 101}, cost(b, starts[1]))
+	inStore(t, "the windows behind that of a clock that was ahead are found", &store{}, func(t *testing.T, b *bench) {
+		host := b.name.StartedAt
+		b.resumeAt(time.Now().Add(10_000 * time.Hour))
+		for range 150 {
+			time.Sleep(2 * time.Hour)
+			b.resume()
+		}
+		require.Equal(t, map[string]int{"select": 5}, cost(b, host))
 	})
 	inStore(t, "a run with next to no events is read whole", &store{Sparse: true}, func(t *testing.T, b *bench) {
 		require.Equal(t, map[string]int{"read": 1}, cost(b, b.chain(3)[0]))
 	})
-	inStore(t, "a run that began just now is read at once, an older one from its checkpoint on", &store{}, func(t *testing.T, b *bench) {
+	inStore(t, "a run that began within the hour is read at once", &store{}, func(t *testing.T, b *bench) {
 		b.fill(20)
 		require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
-		time.Sleep(2 * time.Minute)
-		require.Equal(t, map[string]int{"select": 2}, cost(b, b.name.StartedAt))
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, map[string]int{"select": 3}, cost(b, b.name.StartedAt))
 	})
 	inBubble(t, "a circle of windows comes to an end", func(t *testing.T, b *bench) {
 		starts := b.chain(3)

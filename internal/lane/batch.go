@@ -236,11 +236,9 @@ func (b batch) appendPending(ctx context.Context) error {
 	for i, one := range b {
 		one.r.stored(pending[i])
 	}
-	journals := make([]*journal.Journal, len(b))
-	for i, one := range b {
-		journals[i] = &one.r.Journal
+	for _, one := range b {
+		one.r.ReadAlong(ctx)
 	}
-	journal.CheckpointAll(ctx, b[0].r.Place(), journals...)
 	return nil
 }
 

@@ -251,8 +251,6 @@ func (r *Recorder) RecordExtension(event fold.Event, d time.Duration) (known fol
 	case done.Kept == nil:
 		return *done.Known, nil
 	}
-	r.Appended(1)
-	r.CheckpointSoon()
 	known = r.After(done)
 	known.Extended = max(known.Extended, verdict.Sum(before, d))
 	return known, nil

@@ -124,7 +124,6 @@ func inStore(t *testing.T, name string, s *store, test func(t *testing.T, b *ben
 func newBench(t *testing.T, s *store) *bench {
 	s.Began = time.Now()
 	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Timeout: timeout}}
-	b.place.KeepCheckpoints()
 	t.Cleanup(func() { // no lane is left
 		for _, r := range b.runs {
 			r.close()
@@ -544,16 +543,20 @@ func TestBeside(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, seen["trace"], "alone it has its own")
 	})
-	inBubble(t, "the checkpoints of a batch are one transaction", func(t *testing.T, b *bench) {
-		all := b.begin(3)
-		for range journal.CheckpointAfter {
+	inBubble(t, "a run reads what it has recorded, once that is much", func(t *testing.T, b *bench) {
+		all := b.begin(2)
+		for range journal.Much - 1 {
 			time.Sleep(time.Second)
 			noteAll(all...)
 			synctest.Wait()
 		}
+		require.NotContains(t, b.store.Kinds(), "select")
+		time.Sleep(time.Second)
+		noteAll(all[1])
+		synctest.Wait()
 		calls := b.store.Calls()
-		require.Len(t, calls, journal.CheckpointAfter+1)
-		require.Equal(t, "transact", calls[len(calls)-1].Kind)
-		require.Equal(t, names(all...), calls[len(calls)-1].Runs)
+		require.Len(t, calls, 2)
+		require.Equal(t, "select", calls[1].Kind)
+		require.Equal(t, names(all[1]), calls[1].Runs)
 	})
 }

@@ -163,8 +163,8 @@ func (r *Recorder) missing() (missing []*machine.Entry, events []fold.Event) {
 	return missing, r.eventsOf(missing)
 }
 
-// lateAfter is how old an event may be when it is stored. Who goes on from a checkpoint reads no older ones than an
-// hour, but for an end.
+// lateAfter is how old an event may be when it is stored. A process that has read the window reads no events of more
+// than an hour before, but for an end.
 const lateAfter = fold.Lookback / 2
 
 // eventsOf are the events of entries as they are stored now. Those that had to wait for the store too long are dated
@@ -173,7 +173,7 @@ func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
 	for _, e := range entries {
 		events = append(events, e.Events()...)
 	}
-	if len(events) == 0 || r.run.Machine().Begins || !r.Place().Store.Transacts() { // nobody goes on from a checkpoint
+	if len(events) == 0 || r.run.Machine().Begins || !r.Place().Store.Transacts() { // it is read whole
 		return events
 	}
 	now := clocks.Now(r.Place().Clock)
@@ -279,7 +279,7 @@ func (r *Recorder) appendAll(ctx context.Context) {
 	entries, _ := r.missing()
 	err := r.appendOnce(ctx, entries)
 	if err == nil {
-		r.Checkpoint(ctx)
+		r.ReadAlong(ctx)
 	}
 	if err == nil || len(entries) == 1 {
 		return
@@ -303,29 +303,4 @@ func (r *Recorder) appendOnce(ctx context.Context, entries []*machine.Entry) err
 	}
 	r.stored(entries)
 	return nil
-}
-
-// CheckpointSoon has recorded in the background what the process knows and no checkpoint has, if that is much.
-func (r *Recorder) CheckpointSoon() {
-	if !r.Place().Inline && r.Much() {
-		r.CheckpointAside()
-	}
-}
-
-// CheckpointAside has a checkpoint written on another goroutine, unless something of the run is being recorded: then
-// one is written after that.
-func (r *Recorder) CheckpointAside() {
-	p := r.Place()
-	if p.Instant { // nobody has to wait for another goroutine
-		r.WriteCheckpoint(r.run.Values(), p.Timeout)
-		return
-	}
-	begins := false
-	r.locked(func() { begins = !r.begun() && r.Want() })
-	if begins {
-		go func() {
-			defer (&recordable{r: r}).finish() // also if the store ends this goroutine
-			r.WriteCheckpoint(r.run.Values(), p.Timeout)
-		}()
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -310,17 +309,6 @@ func TestEnd(t *testing.T) {
 		close(open)
 		synctest.Wait()
 		requireStored(t, all...)
-	})
-	inBubble(t, "a checkpoint is written aside, and after what is being recorded", func(t *testing.T, b *bench) {
-		r := b.begin(1)[0]
-		r.Appended(2 * journal.CheckpointAfter)
-		r.CheckpointSoon()
-		synctest.Wait()
-		require.Equal(t, []string{"transact"}, b.store.Kinds())
-		require.Nil(t, r.Underway())
-		r.CheckpointSoon()
-		synctest.Wait()
-		require.Empty(t, b.store.Calls(), "little is known since")
 	})
 }
 

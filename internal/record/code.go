@@ -88,7 +88,9 @@ const (
 	EventProgress   = EventPrefix + "progress"
 	EventHold       = EventPrefix + "hold"
 	EventRelease    = EventPrefix + "release"
-	EventCheckpoint = EventPrefix + "checkpoint"
+	EventStart      = EventPrefix + "start"
 	EventInterrupt  = EventPrefix + "interrupt"
 	EventOverrun    = EventPrefix + "overrun"
+	// EventCheckpoint is a kind that versions before wrote. Nothing in it counts but the start of a run, see [StartID].
+	EventCheckpoint = EventPrefix + "checkpoint"
 )

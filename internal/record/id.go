@@ -24,6 +24,11 @@ func EventID(runID, window, kind, name string) string {
 	return formatUUID([16]byte(sum[:16]), 5)
 }
 
+// StartID is the ID of the event that says when a run began whose start the store keeps. It does not contain the start,
+// so that of two processes the first one wins. It is that of a checkpoint, which versions before wrote for it, so that
+// it is found, and a process of such a version has the same start.
+func StartID(runID, parent string) string { return EventID(runID, parent, EventCheckpoint, Once) }
+
 // NewWindow is a name that no other window has.
 func NewWindow() string { return randomID() }
 

@@ -183,84 +183,11 @@ type (
 		Parent           string `json:"parent,omitempty"`
 		Window           string `json:"window,omitempty"`
 	}
-	// Checkpoint says what the events of a run come to, so that who attaches does not read them all again: Folded is what
-	// those from From until Until say, and Settled those until Since. It replaces none of them.
-	Checkpoint struct {
-		SessionStartedAt Stamp   `json:"session_started_at"`
-		CheckpointedAt   Stamp   `json:"checkpointed_at"`
-		Format           Count   `json:"format"`
-		From             Stamp   `json:"from,omitzero"`
-		Since            Stamp   `json:"since,omitzero"`
-		Until            Stamp   `json:"until,omitzero"`
-		Known            Number  `json:"known,omitempty"`   // how many events there are from Since until Until
-		Settled          *Folded `json:"settled,omitempty"` // left out where it is what Folded is
-		Folded           *Folded `json:"folded,omitempty"`  // left out where only Steps is told
-		Steps            []byte  `json:"steps,omitempty"`   // the state of a detector of loops, package loop
-		Parent           string  `json:"parent,omitempty"`
-	}
-	// Folded is what events come to.
-	Folded struct {
-		Windows   []FoldedWindow `json:"windows,omitempty"`
-		Resumes   []FoldedResume `json:"resumes,omitempty"`
-		Corrected []string       `json:"corrected,omitempty"` // the IDs of cancel events that were wrong
-	}
-	// FoldedResume is a window and the one before it.
-	FoldedResume struct {
-		SessionStartedAt  Stamp `json:"session_started_at"`
-		PreviousStartedAt Stamp `json:"previous_started_at"`
-	}
-	// FoldedWindow is what events come to of one window.
-	FoldedWindow struct {
-		SessionStartedAt Stamp             `json:"session_started_at"`
-		OpenedBy         string            `json:"opened_by,omitempty"` // the ID of the resume event
-		ExtensionSeconds Seconds           `json:"extension_seconds,omitempty"`
-		Extensions       []FoldedNumber    `json:"extensions,omitempty"` // of counted limits
-		Cancel           *Cancel           `json:"cancel,omitempty"`
-		Cancels          []string          `json:"cancel_ids,omitempty"`
-		CompletedAt      Stamp             `json:"completed_at,omitzero"`
-		Warnings         []FoldedNumber    `json:"warnings,omitempty"`
-		WrapUps          []FoldedNumber    `json:"wrap_ups,omitempty"`
-		Directives       []FoldedDirective `json:"directives,omitempty"`
-		Resets           []FoldedReset     `json:"resets,omitempty"`
-		Pauses           []FoldedPause     `json:"pauses,omitempty"`
-	}
-	// FoldedLimit names a limit.
-	FoldedLimit struct {
-		Limit string `json:"limit,omitempty"` // left out for the wall clock, where a budget is meant
-		Hold  string `json:"hold,omitempty"`
-		Tool  string `json:"tool,omitempty"`
-		Scope string `json:"scope,omitempty"`
-		Count bool   `json:"count,omitempty"` // it is a counted limit
-	}
-	// FoldedNumber is what a counted limit was extended by, or a budget of which was warned.
-	FoldedNumber struct {
-		FoldedLimit
-		Extension Number  `json:"extension,omitempty"`
-		Budget    Seconds `json:"budget,omitempty"`
-		Fraction  Seconds `json:"fraction,omitempty"`
-	}
-	// FoldedDirective is a directive that stands.
-	FoldedDirective struct {
-		ID   string `json:"id"`
-		Rung Count  `json:"attempt"`
-		FoldedLimit
-		Allowed Number `json:"allowed,omitempty"`
-	}
-	// FoldedReset is a directive that does not count, and of which no event is known.
-	FoldedReset struct {
-		ID string `json:"id"`
-		At Stamp  `json:"at"`
-	}
-	// FoldedPause is a hold that stopped the wall clock.
-	FoldedPause struct {
-		ID              string  `json:"id"`
-		Hold            string  `json:"hold,omitempty"`
-		Layer           string  `json:"layer,omitempty"`
-		Opened          bool    `json:"opened,omitempty"` // its opening is known
-		OpenedSeconds   Seconds `json:"opened_seconds,omitempty"`
-		CapSeconds      Seconds `json:"cap_seconds,omitempty"`
-		Released        bool    `json:"released,omitempty"`
-		ReleasedSeconds Seconds `json:"released_seconds,omitempty"`
+	// Start says when a run began whose start the store keeps.
+	Start struct {
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		StoredAt         Stamp  `json:"stored_at"`
+		Parent           string `json:"parent,omitempty"`
 	}
 	// Window is what the payload of every kind says of the window that it belongs to.
 	Window struct {
@@ -290,9 +217,6 @@ type (
 
 // UsedOf is how much of a limit was used.
 func UsedOf(used, limit time.Duration) Used { return Used{WholeSeconds(used), FloatSeconds(limit)} }
-
-// CheckpointFormat is the format of the [Checkpoint] that this version writes and reads.
-const CheckpointFormat = 1
 
 // LayerCommand is the layer of an [Overrun] that says that processes of a command could not be ended.
 const LayerCommand = "command"

@@ -59,7 +59,7 @@ var plainKinds = map[string]string{
 	watchdog.EventCorrection: "the cancel was wrong: it had finished by itself",
 	watchdog.EventResume:     "resumed in a fresh window",
 	watchdog.EventProgress:   "progress puts the ladders back to their first rungs",
-	watchdog.EventCheckpoint: "what the events came to was written down",
+	watchdog.EventStart:      "the store keeps when the run began",
 }
 
 func (t *teller) sentenceOfEnd() string {

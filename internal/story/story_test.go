@@ -361,16 +361,17 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestCheckpoints protects that a checkpoint changes no story.
-func TestCheckpoints(t *testing.T) {
+// TestStart protects that a start changes no story, nor does a checkpoint of before.
+func TestStart(t *testing.T) {
 	for name := range stories {
 		without, with := recordOf(name), recordOf(name)
 		for _, window := range []time.Duration{0, time.Hour} {
-			with.Events = append(with.Events, watchdog.Event{
-				ID: "checkpoint", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCheckpoint,
-				Payload:   record.JSON(record.Checkpoint{SessionStartedAt: at(window), Format: record.CheckpointFormat}),
-				Timestamp: start.Add(window),
-			})
+			for _, kind := range []string{watchdog.EventStart, record.EventCheckpoint} {
+				with.Events = append(with.Events, watchdog.Event{
+					ID: kind, AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: kind,
+					Payload: record.JSON(record.Start{SessionStartedAt: at(window)}), Timestamp: start.Add(window),
+				})
+			}
 		}
 		require.Equal(t, story.Of(without, told), story.Of(with, told), name)
 	}

@@ -40,9 +40,11 @@ func Of(r Record, now time.Time) Story {
 	return t.Story
 }
 
-// Happened are the events that tell of something that happened, which a checkpoint does not.
+// Happened are the events that tell of something that happened, which a start and a checkpoint of before do not.
 func Happened(all []watchdog.Event) []watchdog.Event {
-	return slices.DeleteFunc(slices.Clone(all), func(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint })
+	return slices.DeleteFunc(slices.Clone(all), func(e watchdog.Event) bool {
+		return e.Type == watchdog.EventStart || e.Type == record.EventCheckpoint
+	})
 }
 
 type teller struct {
@@ -192,7 +194,7 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 		return with(e, func(p *record.Interrupt) { t.Interrupts = append(t.Interrupts, Interrupt{e.Timestamp, p.Signal}) })
 	case watchdog.EventOverrun:
 		return with(e, func(p *record.Overrun) { t.Overruns = append(t.Overruns, overrunOf(e.Timestamp, p)) })
-	case watchdog.EventResume, watchdog.EventCheckpoint:
+	case watchdog.EventResume, watchdog.EventStart, record.EventCheckpoint:
 		return ""
 	}
 	return t.takeRequest(e)
