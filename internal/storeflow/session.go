@@ -167,10 +167,10 @@ func NullJSON(text json.RawMessage) *string {
 	return &all
 }
 
-// FirstInvalid returns the error of the first element that is not valid.
-func FirstInvalid[E interface{ Validate() error }](all []E) error {
-	for _, one := range all {
-		if err := one.Validate(); err != nil {
+// FirstInvalid returns the error of the first ending that is not valid.
+func FirstInvalid(ends []session.Ending) error {
+	for _, e := range ends {
+		if err := e.Validate(); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func updates(t *testing.T, pool *pgxpool.Pool, table string) (all, hot int) {
 // TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
 func TestObserveLeases(t *testing.T) {
 	t.Parallel()
-	s, stranger := openNew(t, postgres.Config{})
+	s, stranger := openNew(t)
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
 		begin(t, s, id)
 	}
@@ -284,7 +284,7 @@ func runNumber(n int) string { return fmt.Sprintf("run-%04d", n) }
 func TestLockedRow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits for the stranger fails
 	defer cancel()
-	s, stranger := openNew(t, postgres.Config{})
+	s, stranger := openNew(t)
 	fresh, ends := attachMany(t, s, 50)
 	unlock := lock(t, stranger, runNumber(20))
 
@@ -342,7 +342,7 @@ func TestLockedRow(t *testing.T) {
 // TestReferencedRow checks that a row is written while a transaction of the host's refers to it by a foreign key.
 func TestReferencedRow(t *testing.T) {
 	t.Parallel()
-	s, host := openNew(t, postgres.Config{})
+	s, host := openNew(t)
 	fresh, ends := attachMany(t, s, 3)
 	mustExec(t, host, "CREATE TABLE notes (run_id text REFERENCES watchdog_sessions)")
 	begun(t, host, "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
@@ -369,7 +369,7 @@ func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
 // TestRefusedTable checks that a table which refuses every row is an error, after few statements.
 func TestRefusedTable(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	fresh, _ := attachMany(t, s, 50)
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
 	skipped, err := s.Freshen(t.Context(), lease1, fresh[:10])
@@ -382,7 +382,7 @@ func TestRefusedTable(t *testing.T) {
 // TestAttachLocked: a run begins though another transaction has locked its row for longer than one write waits.
 func TestAttachLocked(t *testing.T) {
 	t.Parallel()
-	s, stranger := openNew(t, postgres.Config{})
+	s, stranger := openNew(t)
 	attach(t, s, "run-1")
 	unlock := lock(t, stranger, "run-1")
 	_, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", StartedAt: noon})

@@ -96,7 +96,7 @@ func (f *follower) ended(t *testing.T) error {
 // What a transaction wrote is told when it commits, and what was written meanwhile only once.
 func TestFollowOpenTransaction(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	s.SetFollowPause(100 * time.Millisecond)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
 	tx := begun(t, pool, insert, "before")
@@ -296,7 +296,7 @@ func TestOperations(t *testing.T) {
 		require.Fail(t, "there is no such query")
 	})
 	t.Run("ends are read for an alert manager", func(t *testing.T) {
-		s, pool := openNew(t, postgres.Config{})
+		s, pool := openNew(t)
 		e := cancelOf("end-1", "run-1").Events[0]
 		e.Timestamp = time.Now()
 		require.NoError(t, s.Append(t.Context(), e))
@@ -304,7 +304,7 @@ func TestOperations(t *testing.T) {
 		require.Equal(t, []string{"end-1 run-1"}, texts(t, pool, "SELECT id || ' ' || run FROM ("+ends[0]+") AS ends"))
 	})
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
-		s, pool := openNew(t, postgres.Config{})
+		s, pool := openNew(t)
 		old := time.Now().Add(-100 * 24 * time.Hour)
 		for _, run := range []string{"old", "old but active", "ended today", "old without a session", "mixed without a session"} {
 			e := cancelOf("cancel of "+run, run).Events[0]
@@ -343,7 +343,7 @@ func TestOperations(t *testing.T) {
 		require.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
 	})
 	t.Run("retention takes slices of windows that ended long ago, these windows, and what was given back", func(t *testing.T) {
-		s, pool := openNew(t, postgres.Config{})
+		s, pool := openNew(t)
 		for id, period := range map[string]watchdog.Period{
 			"old": watchdog.PeriodDay, "now": watchdog.PeriodDay, "kept": watchdog.PeriodNone, "back": watchdog.PeriodNone,
 		} {
@@ -433,7 +433,7 @@ func TestQueryPlans(t *testing.T) {
 		t.Skip("runs in the plain tests only: the plans are those of the server")
 	}
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	var fresh []session.Freshness
 	var ends []session.Ending
 	for i := range 10_000 {
@@ -487,7 +487,7 @@ func third[A, B, C any](_ A, _ B, c C) C { return c }
 // the same before and after the table is analyzed.
 func TestEventPlans(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	mustExec(t, pool, `INSERT INTO events
 		SELECT 'event-' || n, 'runtime_control', CASE WHEN n % 100 = 0 THEN 'run-' || n ELSE 'run-1' END, 'type-' || n % 9,
 			CASE WHEN n % 50 = 0 THEN json_build_object('parent', 'run-' || n % 1000) ELSE '{"n":1}' END,

@@ -137,7 +137,7 @@ func TestCancelAll(t *testing.T) {
 		})
 	}
 	t.Run("a locked row is skipped", func(t *testing.T) {
-		s, stranger := openNew(t, postgres.Config{})
+		s, stranger := openNew(t)
 		all := cancelsOf(t, s, 10)
 		unlock := lock(t, stranger, runNumber(4))
 		began := time.Now()
@@ -152,7 +152,7 @@ func TestCancelAll(t *testing.T) {
 		require.Equal(t, []session.Outcome{session.Done}, outcomes)
 	})
 	t.Run("a row that the database refuses has all rolled back", func(t *testing.T) {
-		s, pool := openNew(t, postgres.Config{})
+		s, pool := openNew(t)
 		all := cancelsOf(t, s, 10)
 		mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT four CHECK (run_id <> 'run-0004') NOT VALID`)
 		for range 2 {
@@ -344,7 +344,7 @@ func TestStalledAtLimit(t *testing.T) {
 		},
 	} {
 		t.Run("a session "+name, func(t *testing.T) {
-			s, pool := openNew(t, postgres.Config{})
+			s, pool := openNew(t)
 			l := begin(t, s, lease1)
 			l.Beat, l.Vouched = l.Beat+1, 24*time.Hour
 			require.NoError(t, s.RenewLease(t.Context(), l))
@@ -377,7 +377,7 @@ func TestClaimAtItsEnd(t *testing.T) {
 		"statement_timestamp()":                            session.Done,
 		"statement_timestamp() + interval '1 microsecond'": session.Taken,
 	} {
-		s, pool := openNew(t, postgres.Config{})
+		s, pool := openNew(t)
 		judged := attach(t, s, "run-1")
 		showing(t, pool, map[string]string{"claim": "'pass'", "claimed_until": at})
 		outcome, err := s.Warn(t.Context(), judged, []watchdog.Event{numbered(1)})
@@ -390,7 +390,7 @@ func TestClaimAtItsEnd(t *testing.T) {
 // end whose time Go cannot read is told without one.
 func TestReadableTimes(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	mustExec(t, pool, `INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, attempt)
 		VALUES ('run-1', 'active', now(), now(), now(), 0)`)
 	for _, column := range []string{"created_at", "last_event_at", "started_at", "ended_at"} {
@@ -420,7 +420,7 @@ func TestReadableTimes(t *testing.T) {
 // Rows that cannot be read, and seem to have been silent for long, keep no other from being found.
 func TestUnreadableAndSilent(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	l := begin(t, s, lease1)
 	l.Beat, l.Vouched = l.Beat+1, 24*time.Hour
 	require.NoError(t, s.RenewLease(t.Context(), l))

@@ -489,10 +489,10 @@ func openAt(tb testing.TB, dsn string, cfg postgres.Config) *postgres.Store {
 }
 
 // openNew opens a store in an empty database, and a pool of another program there.
-func openNew(tb testing.TB, cfg postgres.Config) (*postgres.Store, *pgxpool.Pool) {
+func openNew(tb testing.TB) (*postgres.Store, *pgxpool.Pool) {
 	tb.Helper()
 	dsn := newDSN(tb)
-	return openAt(tb, dsn, cfg), hostPool(tb, dsn)
+	return openAt(tb, dsn, postgres.Config{}), hostPool(tb, dsn)
 }
 
 // hostPool returns a host's own pool.

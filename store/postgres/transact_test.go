@@ -267,7 +267,7 @@ func TestDeadlockRepeated(t *testing.T) {
 // A batch that waits for the lock of an event holds no lock of a later ID.
 func TestInsertOrder(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
 	tx := begun(t, pool, insert, "event-1")
 	result := make(chan error, 1)
@@ -302,7 +302,7 @@ func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 // A take of a scope that another transaction holds fails in time, charges nothing, and can be made again.
 func TestSpendLocked(t *testing.T) {
 	t.Parallel()
-	s, stranger := openNew(t, postgres.Config{})
+	s, stranger := openNew(t)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 	require.NoError(t, err)
 	tx := begun(t, stranger, "SELECT FROM watchdog_spend FOR UPDATE")
@@ -326,7 +326,7 @@ func TestSpendLocked(t *testing.T) {
 // Takes and returns of one scope wait for their turn for longer than for any other lock: many may stand in the queue.
 func TestSpendQueue(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	require.NoError(t, second(s.Take(t.Context(), sliceOf("slice-1", 5, 60))))
 	statement, arguments := s.LockScopeStatement("tenant-1")
 	tx := begun(t, pool, statement, arguments...)
@@ -347,7 +347,7 @@ func TestSpendQueue(t *testing.T) {
 // Two takes of one ID in two scopes at once are one slice and one error.
 func TestSpendOneIDOfTwoScopes(t *testing.T) {
 	t.Parallel()
-	s, stranger := openNew(t, postgres.Config{})
+	s, stranger := openNew(t)
 	tx := begun(t, stranger, `INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens,
 		granted_output_tokens, granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
 		VALUES ('slice-1', 'tenant-2', '', now(), 0, 0, 0, 0, 5, 0, 0)`)
@@ -366,7 +366,7 @@ func TestSpendOneIDOfTwoScopes(t *testing.T) {
 
 // The window is that of the database's clock, however wrong the host's is.
 func TestSpendWindowOfDatabase(t *testing.T) {
-	s, pool := openNew(t, postgres.Config{})
+	s, pool := openNew(t)
 	defer postgres.SetHostClock(func() time.Time { return noon })()
 	slice := sliceOf("slice-1", 5, 60)
 	slice.Period, slice.Zone = watchdog.PeriodDay, "Asia/Kolkata"
