@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -218,7 +217,7 @@ func placeOf(after string) (ended bool, place string, err error) {
 	if mark != afterLive && mark != afterEnded {
 		return false, "", strconv.ErrSyntax
 	}
-	_, err = storerows.ParsePlace(place)
+	_, err = session.ParsePlace(place)
 	return mark == afterEnded, place, err
 }
 

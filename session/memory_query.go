@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 type memorySearch struct {
@@ -17,11 +16,11 @@ type memorySearch struct {
 	valid error
 	order int // -1 to begin with the last place
 	wants func(r memoryRow, now time.Time) bool
-	place func(r memoryRow) storerows.Place
+	place func(r memoryRow) Place
 }
 
 func (m *Memory) page(q memorySearch) (page Page, err error) {
-	last, err := storerows.ParsePlace(q.after)
+	last, err := ParsePlace(q.after)
 	if err = cmp.Or(q.valid, err); err != nil {
 		return page, err
 	}
@@ -55,13 +54,13 @@ func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 		return r.Status == Active && r.unreadable == nil && !l.Expired &&
 			r.SilentFor(now) > q.limit(r.Session) && now.Sub(r.CreatedAt) >= q.MinAge
 	}
-	place := func(r memoryRow) storerows.Place {
+	place := func(r memoryRow) Place {
 		silent := r.SilentSince()
 		if l, there := m.leases[r.Lease]; there {
 			silent = l.RenewedAt.Add(r.Activity - l.Clock)
 		}
 		due := silent.Add(cmp.Or(r.Allowance, r.Threshold, q.Threshold))
-		return storerows.Place{Due: due.UnixMicro(), RunID: r.RunID}
+		return Place{Due: due.UnixMicro(), RunID: r.RunID}
 	}
 	return get(ctx, m, func() (Page, error) {
 		page, err := m.page(memorySearch{q.After, q.Limit, q.Validate(), 1, wants, place})
@@ -76,8 +75,8 @@ func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 
 // List implements [Lister].
 func (m *Memory) List(ctx context.Context, q ListQuery) (ListPage, error) {
-	place := func(r memoryRow) storerows.Place {
-		return storerows.Place{Due: r.CreatedAt.UnixMicro(), RunID: r.RunID}
+	place := func(r memoryRow) Place {
+		return Place{Due: r.CreatedAt.UnixMicro(), RunID: r.RunID}
 	}
 	page, err := get(ctx, m, func() (Page, error) {
 		return m.page(memorySearch{q.After, q.Limit, q.Validate(), -1, q.wants, place})
@@ -97,14 +96,14 @@ func (q ListQuery) wants(r memoryRow, _ time.Time) bool {
 // History implements [Store].
 func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, error) {
 	return get(ctx, m, func() (all []CancelCount, err error) {
+		if err := h.Validate(); err != nil {
+			return nil, err
+		}
 		keyOf := map[Dimension]func(e watchdog.Event) string{
 			ByReason: reasonOf,
 			ByDay:    func(e watchdog.Event) string { return e.Timestamp.Format(time.DateOnly) },
 			ByHost:   func(e watchdog.Event) string { return m.rows[e.AggregateID].Host },
 		}[h.By]
-		if keyOf == nil {
-			return nil, storerows.DimensionError(h.By)
-		}
 		counts := map[string]int{}
 		for _, e := range m.stored {
 			if e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&

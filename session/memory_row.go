@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A memoryRow is a session with the store's own columns.
@@ -219,7 +218,7 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (O
 		m.end(r, Cancelled, c.Reason, nil)
 		r.Resumes, r.StopFailed, r.Session.Claim = c.Resumes, c.StopFailed, c.By
 		if c.StartFor > 0 {
-			r.Start = WantedStart{Key: id, Tries: 1, Due: m.now().Add(storerows.StartPause(c.StartFor))}
+			r.Start = WantedStart{Key: id, Tries: 1, Due: m.now().Add(StartPause(c.StartFor))}
 		}
 		return Done, nil
 	})
@@ -273,14 +272,14 @@ func (m *Memory) ClaimStart(ctx context.Context, lasts time.Duration) (Session, 
 	return get(ctx, m, func() (Session, error) {
 		due := m.where(func(r memoryRow) bool {
 			wait := r.Start.Due.Sub(m.now())
-			return r.Start.Key != "" && (wait <= 0 || wait > storerows.SetBack) && m.free(r.RunID) == nil
+			return r.Start.Key != "" && (wait <= 0 || wait > MaxStartPause) && m.free(r.RunID) == nil
 		})
 		if len(due) == 0 {
 			return Session{}, fmt.Errorf("claim a start: %w is to be started now", ErrNotFound)
 		}
 		r := slices.MinFunc(due, func(a, b memoryRow) int { return a.Start.Due.Compare(b.Start.Due) })
 		r.Start.Tries++
-		r.Start.Due = m.now().Add(storerows.StartPause(lasts))
+		r.Start.Due = m.now().Add(StartPause(lasts))
 		m.write(r)
 		return r.Session, r.unreadable
 	})
@@ -293,7 +292,7 @@ func (m *Memory) PutOffStart(ctx context.Context, claimed Session, pause time.Du
 		if of.Key == "" || r.Start.Key != of.Key || r.Start.Tries != of.Tries || r.Attempt != claimed.Attempt {
 			return false, nil
 		}
-		if r.Start.Due = m.now().Add(storerows.StartPause(pause)); pause == NoMoreStarts {
+		if r.Start.Due = m.now().Add(StartPause(pause)); pause == NoMoreStarts {
 			r.Start = WantedStart{}
 		}
 		if err = m.free(r.RunID); err == nil {

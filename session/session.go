@@ -154,3 +154,11 @@ type Starts interface {
 
 // NoMoreStarts is the pause that gives a start up: see [Starts].
 const NoMoreStarts = time.Duration(-1)
+
+// MaxStartPause is the longest claim or pause of a start. A longer one, as it is stored, began before the database's
+// clock was set back, and is over.
+const MaxStartPause = 24 * time.Hour
+
+// StartPause returns how long a claim or a pause of a start lasts: as it was asked for, but not less than no time, and
+// at most [MaxStartPause]. A store calls it.
+func StartPause(asked time.Duration) time.Duration { return min(max(asked, 0), MaxStartPause) }

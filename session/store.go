@@ -252,6 +252,15 @@ type HistoryQuery struct {
 	By       Dimension
 }
 
+// Validate returns an error for an unknown dimension. The History of every store calls it.
+func (h HistoryQuery) Validate() error {
+	switch h.By {
+	case ByReason, ByDay, ByHost:
+		return nil
+	}
+	return fmt.Errorf("count cancels: there is no dimension %q", h.By)
+}
+
 // A CancelCount is the number of cancels with one key.
 type CancelCount struct {
 	Key   string

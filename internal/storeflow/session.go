@@ -11,21 +11,20 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // A Row is a row that a search for sessions found.
 type Row interface {
 	// Place is the position of the session in the order of the search.
-	Place() storerows.Place
+	Place() session.Place
 	// Session reads the row. An error says why it cannot be read.
 	Session() (session.Session, error)
 }
 
 // AfterOf returns the place after which a page begins. It fails if the query is not valid.
-func AfterOf(after string, query interface{ Validate() error }) (storerows.Place, error) {
-	last, err := storerows.ParsePlace(after)
+func AfterOf(after string, query interface{ Validate() error }) (session.Place, error) {
+	last, err := session.ParsePlace(after)
 	return last, cmp.Or(query.Validate(), err)
 }
 
@@ -69,7 +68,16 @@ func StartPause(pause time.Duration) int64 {
 	if pause == session.NoMoreStarts {
 		return -1
 	}
-	return storerows.RoundUp(storerows.StartPause(pause))
+	return RoundUp(session.StartPause(pause))
+}
+
+// RoundUp returns a duration in microseconds, rounded up, so that a minimum stays a minimum.
+func RoundUp(d time.Duration) (microseconds int64) {
+	microseconds = d.Microseconds()
+	if d%time.Microsecond > 0 {
+		microseconds++
+	}
+	return microseconds
 }
 
 // Behind returns the column behind of a lease, NULL if it names no rows.

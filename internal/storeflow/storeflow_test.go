@@ -3,6 +3,7 @@ package storeflow_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -226,5 +227,14 @@ func TestKinds(t *testing.T) {
 				t.Errorf("there is no column %s in %s", column[1], column[0])
 			}
 		}
+	}
+}
+
+func TestRoundUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Second - 1: 1_000_000,
+		math.MaxInt64: math.MaxInt64/1000 + 1,
+	} {
+		require.Equal(t, want, storeflow.RoundUp(d), d)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -43,14 +42,14 @@ func (s *Store) Planned(
 	judged session.Session, ten, next session.Query, fresh []session.Freshness, ends []session.Ending,
 ) []Planned {
 	stalled := func(name string, q session.Query) Planned {
-		last, err := storerows.ParsePlace(q.After)
+		last, err := session.ParsePlace(q.After)
 		if err != nil {
 			panic(err)
 		}
 		return Planned{name, selectStalled, stalledArguments(q, last), false}
 	}
 	list := func(name string, q session.ListQuery) Planned {
-		last, err := storerows.ParsePlace(q.After)
+		last, err := session.ParsePlace(q.After)
 		if err != nil {
 			panic(err)
 		}

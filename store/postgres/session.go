@@ -14,7 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -215,7 +214,7 @@ const (
 		ELSE s.state END`
 )
 
-func listStatement(q session.ListQuery, last storerows.Place) (statement string, arguments []any) {
+func listStatement(q session.ListQuery, last session.Place) (statement string, arguments []any) {
 	arguments = []any{min(q.Limit, math.MaxInt32) + 1} // one more, to know whether there is a next page
 	conditions := []string{"true"}
 	add := func(condition string, values ...any) {
@@ -276,8 +275,8 @@ func scanListed(row pgx.CollectableRow) (*listedRow, error) {
 	return r, row.Scan(r.scanInto(&r.now, &r.made)...)
 }
 
-func (r *listedRow) Place() storerows.Place {
-	p := storerows.Place{Due: r.made.Time.UnixMicro(), RunID: r.runID.String}
+func (r *listedRow) Place() session.Place {
+	p := session.Place{Due: r.made.Time.UnixMicro(), RunID: r.runID.String}
 	if r.made.Infinite {
 		if p.Due = afterAll; r.made.Negative {
 			p.Due = beforeAll

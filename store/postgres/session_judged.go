@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -111,7 +110,7 @@ func (s *Store) Claim(ctx context.Context, judged session.Session, c session.Cla
 
 func claimArguments(judged session.Session, c session.ClaimRequest) []any {
 	return append(judgedArguments(judged, c.By),
-		storerows.RoundUp(c.For), c.EndID, judged.Stopped, storeflow.StopFailed(c))
+		storeflow.RoundUp(c.For), c.EndID, judged.Stopped, storeflow.StopFailed(c))
 }
 
 // Warn implements [session.Store], in one round trip.
@@ -141,7 +140,7 @@ func (s *Store) cancelStatement(judged session.Session, c session.CancelRequest)
 		return "", nil, err
 	}
 	return cancelRow(), append(append(judgedArguments(judged, c.By), columns[:]...),
-		string(c.Reason), c.Resumes, c.StopFailed, s.channel(), storerows.RoundUp(storerows.StartPause(c.StartFor))), nil
+		string(c.Reason), c.Resumes, c.StopFailed, s.channel(), storeflow.RoundUp(session.StartPause(c.StartFor))), nil
 }
 
 // ofJudged runs a statement about a session that was judged. If the end kept it from that, it writes the end down.
@@ -259,7 +258,7 @@ const (
 
 // setBack is the instant after which a claim or a pause began before the clock was set back. It is no parameter,
 // because the server would plan the statement anew at each claim to see how many rows there are.
-var setBack = fmt.Sprintf(`({now} {+} interval '%d microseconds')`, storerows.SetBack.Microseconds())
+var setBack = fmt.Sprintf(`({now} {+} interval '%d microseconds')`, session.MaxStartPause.Microseconds())
 
 // claimStart looks for what would be due so late that the clock has been set back only if nothing else is due.
 var claimStart = `WITH due AS MATERIALIZED (SELECT run_id FROM (
@@ -275,7 +274,7 @@ var claimStart = `WITH due AS MATERIALIZED (SELECT run_id FROM (
 // ClaimStart implements [session.Starts], in one round trip. It waits for no row.
 func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
 	return answer(ctx, s.write, "claim a start in", func(ctx context.Context) (session.Session, error) {
-		claim := storerows.RoundUp(storerows.StartPause(lasts))
+		claim := storeflow.RoundUp(session.StartPause(lasts))
 		return s.sessionBy(ctx, " is to be started now", claimStart, claim)
 	})
 }

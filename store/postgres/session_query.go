@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -116,10 +115,10 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page
 	return page, err
 }
 
-func stalledArguments(q session.Query, last storerows.Place) []any {
+func stalledArguments(q session.Query, last session.Place) []any {
 	threshold := q.Threshold.Microseconds()
 	silent := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-	due, unreadable := silent, storerows.MaxUnreadable
+	due, unreadable := silent, session.MaxUnreadable
 	var silentMicros, dueMicros int64 // a lease began after 1970
 	if q.After != "" {
 		silent = pgtype.Timestamptz{Time: time.UnixMicro(last.Due - threshold), Valid: true}
@@ -128,7 +127,7 @@ func stalledArguments(q session.Query, last storerows.Place) []any {
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
 	return []any{
-		threshold, storerows.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable,
+		threshold, storeflow.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable,
 		int64(q.Threshold), silentMicros, dueMicros,
 	}
 }
@@ -149,8 +148,8 @@ func scanStalled(q session.Query) pgx.RowToFunc[*stalledRow] {
 	}
 }
 
-func (r *stalledRow) Place() storerows.Place {
-	place := storerows.Place{Due: r.due.Int64, RunID: r.runID.String}
+func (r *stalledRow) Place() session.Place {
+	place := session.Place{Due: r.due.Int64, RunID: r.runID.String}
 	if !r.due.Valid {
 		own := time.Duration(r.threshold.Int64)
 		place.Due = cmp.Or(r.lastEvent.Time, r.created.Time).UnixMicro() + cmp.Or(own, r.asked).Microseconds()
@@ -182,12 +181,11 @@ const selectHistory = `
 
 // History implements [session.Store]. The counts are ordered by their keys.
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-	key, known := dimensions[h.By]
-	if !known {
-		return nil, storerows.DimensionError(h.By)
+	if err := h.Validate(); err != nil {
+		return nil, err
 	}
 	counts, err := ask(ctx, s, s.do, "count cancels in", pgx.RowToStructByPos[session.CancelCount],
-		fmt.Sprintf(selectHistory, key), watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
+		fmt.Sprintf(selectHistory, dimensions[h.By]), watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
 	if h.By == session.ByReason {
 		counts = decodeReasons(counts)
 	}

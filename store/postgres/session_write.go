@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -205,7 +204,7 @@ func endArguments(ends []session.Ending) []any {
 	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
 	states := make([]*string, len(ends))
 	for i, e := range ends {
-		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storerows.RoundUp(e.Age)
+		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storeflow.RoundUp(e.Age)
 		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), storeflow.NullJSON(e.State)
 	}
 	return []any{runIDs, attempts, statuses, reasons, ages, states}

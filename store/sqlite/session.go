@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -164,7 +163,7 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage
 	}
 	unreadable := 0
 	if q.After == "" {
-		last.Due, unreadable = math.MaxInt64, storerows.MaxUnreadable
+		last.Due, unreadable = math.MaxInt64, session.MaxUnreadable
 	}
 	f, err := readAs(ctx, s, "sessions", func(r reading) (found, error) {
 		return foundBy(r, selectList(q), last.Due, last.RunID,
@@ -187,11 +186,11 @@ type found struct {
 
 // A foundRow is a session as selectSession returns it, and its place.
 type foundRow struct {
-	place storerows.Place
+	place session.Place
 	text  string
 }
 
-func (r foundRow) Place() storerows.Place            { return r.place }
+func (r foundRow) Place() session.Place              { return r.place }
 func (r foundRow) Session() (session.Session, error) { return readSession(r.text) }
 
 // foundBy runs a search, each of whose rows is the time, a session with its place, or one that has none.
@@ -211,7 +210,7 @@ func foundBy(on querier, statement string, arguments ...any) (f found, err error
 			f.unreadable = append(f.unreadable, err)
 		default:
 			runID, _, _ := strings.Cut(text, columnSeparator)
-			f.rows = append(f.rows, foundRow{storerows.Place{Due: at, RunID: runID}, text})
+			f.rows = append(f.rows, foundRow{session.Place{Due: at, RunID: runID}, text})
 		}
 		return err
 	}, statement, arguments...)
@@ -287,12 +286,11 @@ const selectHistory = ` AS key, count(*) FROM (SELECT aggregate_id, CAST(payload
 // History implements [session.Store]. The counts are ordered by their keys. It does not count events of other writers
 // whose times SQLite does not understand. It reads all stored cancels.
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-	key, known := historyKeys[h.By]
-	if !known {
-		return nil, storerows.DimensionError(h.By)
+	if err := h.Validate(); err != nil {
+		return nil, err
 	}
 	return readRows(ctx, s, "the history of cancels", func(rows *sql.Rows) (c session.CancelCount, err error) {
 		err = rows.Scan(&c.Key, &c.Count)
 		return c, err
-	}, "SELECT "+key+selectHistory, watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
+	}, "SELECT "+historyKeys[h.By]+selectHistory, watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
 }

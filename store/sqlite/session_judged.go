@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -89,7 +88,7 @@ func (t *transaction) cancelJudged(judged session.Session, c session.CancelReque
 	}
 	var key, claim any
 	if c.StartFor > 0 {
-		key, claim = storeflow.EndID(c), storerows.RoundUp(storerows.StartPause(c.StartFor))
+		key, claim = storeflow.EndID(c), storeflow.RoundUp(session.StartPause(c.StartFor))
 	}
 	t.noteEnd(judged)
 	t.do(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), c.Resumes, c.StopFailed, c.By, key, claim)
@@ -186,9 +185,9 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed se
 	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (row string) { // empty if none is due
 		var now int64
 		var runID sql.NullString
-		t.look(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
+		t.look(selectDueStart, []any{session.MaxStartPause.Microseconds()}, &now, &runID)
 		if runID.Valid {
-			t.do(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts)))
+			t.do(claimStart, runID.String, now+storeflow.RoundUp(session.StartPause(lasts)))
 			t.look(selectSession, []any{runID.String}, &row)
 		}
 		return row

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -100,13 +99,13 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, err
 	return page, nil
 }
 
-func stalledArguments(q session.Query, last storerows.Place) []any {
-	threshold, unreadable := q.Threshold.Microseconds(), storerows.MaxUnreadable
+func stalledArguments(q session.Query, last session.Place) []any {
+	threshold, unreadable := q.Threshold.Microseconds(), session.MaxUnreadable
 	silent := last.Due
 	if q.After != "" {
 		silent, unreadable = last.Due-threshold, 0
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
-	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable,
+	return []any{threshold, storeflow.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable,
 		int64(q.Threshold)}
 }

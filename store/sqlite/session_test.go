@@ -20,7 +20,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -81,7 +80,7 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	first, err := s.Stalled(t.Context(), benched)
 	require.NoError(t, err)
 	require.Len(t, first.Sessions, 10)
-	require.Len(t, first.Unreadable, storerows.MaxUnreadable)
+	require.Len(t, first.Unreadable, session.MaxUnreadable)
 	q := benched
 	q.After = first.Next
 	second, err := s.Stalled(t.Context(), q)
