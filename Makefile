@@ -41,7 +41,6 @@ test-tools: ## run the tests of the tools
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector
 	$(call alone,$(adapters),go test $(racing) ./...)
-	cd bench && GOWORK=off go test $(racing) ./agents
 
 .PHONY: test-bench
 test-bench: ## run the tests of what is measured, and of histories in real databases
@@ -108,7 +107,6 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
 	$(measure) -bench Size -benchtime 1x ./cmd/watchdog $(measured)
 	$(measure) -bench Append ./store/sqlite $(measured)
-	$(measure) -bench 'Tool$$' ./internal/adapter $(measured)
 	cd watchdogeino && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
 	cd watchdogadk && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
 	cd watchdogmcp && GOWORK=off $(measure) -bench 'Call|Progress' . $(measured)

@@ -119,12 +119,6 @@ func (h *runHandle) LastNote() string { return h.r.Node.LastNote() }
 
 func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 
-func (h *runHandle) Asked() bool {
-	stops := false
-	h.r.Locked(func() { stops = h.r.Node.Phase() == machine.Recording })
-	return stops || h.r.readers.Load().InLine()
-}
-
 func (h *runHandle) Recorded(retry bool) bool {
 	if retry && h.r.Record.Waiting() {
 		h.r.Retry(clocks.Now(h.r.Tree.Clock))
@@ -150,38 +144,6 @@ func (h *runHandle) End(cause error) {
 	began := clocks.Now(h.r.Tree.Clock)
 	h.r.End(cause)
 	h.r.TellSince(began)
-}
-
-func (h *runHandle) Within(ctx context.Context) handle.Work {
-	return &try{Context: ctx, of: (*Watchdog)(h)}
-}
-
-func (h *runHandle) Apart(name string) (context.Context, error) {
-	r := &h.r
-	id, err := r.layerID(name)
-	if err != nil {
-		return nil, err
-	}
-	budget := &Budget{WallClock: NoLimit, WarnAt: []float64{}}
-	for _, rung := range r.limits.Ladders[verdict.Loop] {
-		budget.Ladders.Loop = append(budget.Ladders.Loop, DirectiveKind(rung))
-	}
-	w, err := r.beginLayer((*runContext)(h), id, budget, r.LookNow())
-	if err != nil {
-		return nil, err
-	}
-	return w.Context(), nil
-}
-
-func (h *runHandle) Persons() (times int) {
-	h.r.Lock()
-	defer h.r.Unlock()
-	if more := h.r.more; more != nil {
-		if times = more.persons; more.looper != nil {
-			times += more.looper.Persons()
-		}
-	}
-	return times
 }
 
 // RecordOverrun never waits for a store: a run that does everything on its caller's goroutine does this at the next

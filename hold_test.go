@@ -535,7 +535,6 @@ func TestHandle(t *testing.T) {
 		for _, in := range []context.Context{t.Context(), run.Context(), layer.Context()} {
 			try(in, run, func(ctx context.Context) { require.Same(t, ofRun, handle.Of(ctx)) })
 			try(in, layer, func(ctx context.Context) { require.Same(t, ofLayer, handle.Of(ctx)) })
-			require.Same(t, ofLayer, handle.Of(ofLayer.Within(in)))
 		}
 	})
 	t.Run("a timer takes the signs and leaves the run", func(t *testing.T) {

@@ -131,12 +131,12 @@ func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) er
 	}
 	within, cancel := context.WithCancelCause(ctx)
 	t := &try{Context: within, of: w}
-	if err := t.Begin(cancel); err != nil {
+	if err := t.begin(cancel); err != nil {
 		cancel(err)
 		return fmt.Errorf("try in run %s: %w", w.r.Node.Run, err)
 	}
 	defer func() {
-		t.End()
+		t.work.End(&w.r.Run)
 		cancel(context.Canceled)
 	}()
 	err := work(t)
@@ -163,7 +163,7 @@ func (t *try) Value(key any) any {
 	return value
 }
 
-func (t *try) Begin(cancel context.CancelCauseFunc) error {
+func (t *try) begin(cancel context.CancelCauseFunc) error {
 	r := &t.of.r
 	_ = t.of.Stop() // a run that is late has ended
 	r.CheckParent()
@@ -172,5 +172,3 @@ func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	}
 	return nil
 }
-
-func (t *try) End() { t.work.End(&t.of.r.Run) }

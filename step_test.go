@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -154,46 +153,6 @@ func TestStepOfPerson(t *testing.T) {
 		}
 		f.live(wd)
 		require.NoError(f.t, wd.Close())
-	})
-}
-
-// TestStepOfLayers protects sub-agents that work at the same time: each layer has a detector of its own, which nothing
-// is recorded of, and is ended alone.
-func TestStepOfLayers(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		wd := f.attach()
-		var agents []*watchdog.Watchdog
-		for _, name := range []string{"one", "two", "three", "four"} {
-			ctx, err := handle.Of(wd.Context()).Apart(name)
-			require.NoError(t, err)
-			layer := watchdog.FromContext(ctx)
-			require.Equal(t, wd.ID()+"/"+name, layer.ID())
-			agents = append(agents, layer)
-		}
-		for n := range 40 {
-			for _, layer := range agents {
-				require.Equal(t, loop.Go, layer.Step(grep(n)).Advice)
-			}
-		}
-		for range 2 {
-			agents[0].Step(grep(100))
-			agents[0].Step(grep(100))
-			agents[0].Step(grep(100))
-			f.pass(0)
-			agents[0].Poll()
-		}
-		require.ErrorIs(t, agents[0].Stop(), watchdog.LoopDetected)
-		require.Nil(t, agents[1].Stop())
-		f.live(wd)
-		f.pass(3 * time.Minute)
-		for _, layer := range agents {
-			require.NoError(t, layer.Close())
-		}
-		require.NoError(t, wd.Close())
-		_, err := handle.Of(wd.Context()).Apart("a/b")
-		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		_, err = handle.Of(wd.Context()).Apart("late")
-		require.Error(t, err)
 	})
 }
 

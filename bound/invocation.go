@@ -23,7 +23,6 @@ type invocation struct {
 	cancel    context.CancelCauseFunc
 	call      Call               // with the defaults in place
 	run       *watchdog.Watchdog // that the context belongs to, nil where there is none
-	work      handle.Work        // that the run ends, nil for none
 	onRecord  bool               // the run had not ended when the call began
 	outer     *invocation
 	limitedBy string // the run whose remaining time is the limit
@@ -73,22 +72,14 @@ func (*returnedCause) Error() string {
 // Unwrap returns [context.Canceled].
 func (*returnedCause) Unwrap() error { return context.Canceled }
 
-// arm makes the context and sets the timer: exceeded means more than. It fails if the run of a [handle.Work] has ended.
-func (i *invocation) arm(ctx context.Context) error {
+// arm makes the context and sets the timer: exceeded means more than.
+func (i *invocation) arm(ctx context.Context) {
 	i.Context, i.cancel = context.WithCancelCause(ctx)
-	if work, ok := ctx.(handle.Work); ok {
-		if err := work.Begin(i.cancel); err != nil {
-			i.cancel(err)
-			return err
-		}
-		i.work = work
-	}
 	if i.call.Limit != watchdog.NoLimit {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.look)
 	}
-	return nil
 }
 
 // look is that of the timer, and of the release of a hold: the limit stands still while the run's wall clock does.
@@ -186,9 +177,6 @@ func (i *invocation) wait() ending {
 		i.release() // what the call held is given back before its key is free
 	}
 	i.call.Calls.free(i)
-	if i.work != nil {
-		i.work.End()
-	}
 	return how
 }
 

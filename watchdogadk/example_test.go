@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -35,10 +36,10 @@ func Example() {
 	agents, err := runner.NewInMemory("example", coder)
 	check(err)
 
-	cfg := watchdog.Config{Budget: watchdog.Budget{
-		WallClock: time.Hour, Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000},
-	}}
-	err = watchdog.Do(context.Background(), watchdog.Run{}, cfg, func(ctx context.Context, wd *watchdog.Watchdog) error {
+	cfg := watchdog.Config{
+		Budget: watchdog.Budget{WallClock: time.Hour, Idle: time.Minute}, Logger: slog.New(slog.DiscardHandler),
+	}
+	err = watchdog.Do(context.Background(), watchdog.Run{}, cfg, func(ctx context.Context, _ *watchdog.Watchdog) error {
 		message := genai.NewContentFromText("Build it.", genai.RoleUser)
 		for event, err := range agents.Run(ctx, "user", "session", message, agent.RunConfig{}) {
 			if err != nil {
@@ -48,7 +49,6 @@ func Example() {
 				fmt.Println(strings.ReplaceAll(text, ". ", ".\n"))
 			}
 		}
-		fmt.Println("tokens used:", wd.Usage()[0].Used)
 		return nil
 	})
 	fmt.Println("the run:", err)
@@ -57,7 +57,6 @@ func Example() {
 	// I was told: The call of the tool "build" was ended: it did not finish within its limit of 50ms.
 	// Parts of it may have been done.
 	// Look at what is there before you call it again, and then with less to do or in another way.
-	// tokens used: 240
 	// the run: <nil>
 }
 
@@ -76,10 +75,7 @@ func (m *simpleModel) GenerateContent(
 	}
 	m.called = true
 	return func(yield func(*model.LLMResponse, error) bool) {
-		yield(&model.LLMResponse{
-			Content:       genai.NewContentFromParts(parts, genai.RoleModel),
-			UsageMetadata: &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 100, CandidatesTokenCount: 20},
-		}, nil)
+		yield(&model.LLMResponse{Content: genai.NewContentFromParts(parts, genai.RoleModel)}, nil)
 	}
 }
 

@@ -1,48 +1,41 @@
 package watchdogadk_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
-	"google.golang.org/adk/v2/artifact"
 	"google.golang.org/adk/v2/model"
-	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
-	"google.golang.org/adk/v2/tool/toolutils"
+	"google.golang.org/adk/v2/tool/functiontool"
+	"google.golang.org/adk/v2/tool/toolconfirmation"
 
-	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/watchdogadk"
 )
 
-var newRun = adaptertest.NewRun
-
 // A turn answers one request of the model.
-type turn func(ctx context.Context, req *model.LLMRequest) iter.Seq2[*model.LLMResponse, error]
+type turn func(ctx context.Context) iter.Seq2[*model.LLMResponse, error]
 
-// A script is a model whose turns are written down. After the last it answers "done".
+// A script is a model whose turns are written down.
 type script struct {
-	mu       sync.Mutex
-	turns    []turn
-	requests []*model.LLMRequest
-}
+	turns []turn
 
-func scripted(turns ...turn) *script { return &script{turns: turns} }
+	mu       sync.Mutex
+	requests []string // their contents
+}
 
 func (*script) Name() string { return "scripted" }
 
@@ -51,13 +44,12 @@ func (s *script) GenerateContent(
 ) iter.Seq2[*model.LLMResponse, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, req)
-	if len(s.turns) == 0 {
-		return says("done")(ctx, req)
+	text, _ := json.Marshal(req.Contents)
+	s.requests = append(s.requests, string(text))
+	if len(s.requests) > len(s.turns) {
+		return speaks("done")(ctx)
 	}
-	next := s.turns[0]
-	s.turns = s.turns[1:]
-	return next(ctx, req)
+	return s.turns[len(s.requests)-1](ctx)
 }
 
 // asked returns the text of the n-th request, counted from 0.
@@ -67,8 +59,7 @@ func (s *script) asked(n int) string {
 	if n >= len(s.requests) {
 		return "there was no such request"
 	}
-	text, _ := json.Marshal(s.requests[n].Contents)
-	return string(text)
+	return s.requests[n]
 }
 
 // count returns how many requests there were.
@@ -78,9 +69,9 @@ func (s *script) count() int {
 	return len(s.requests)
 }
 
-// answers yields the responses, and waits before each.
-func answers(pause time.Duration, responses ...*model.LLMResponse) turn {
-	return func(context.Context, *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
+// stalls answers with the responses, with a pause before each, and then nothing more until its context ends.
+func stalls(pause time.Duration, responses ...*model.LLMResponse) turn {
+	return func(ctx context.Context) iter.Seq2[*model.LLMResponse, error] {
 		return func(yield func(*model.LLMResponse, error) bool) {
 			for _, r := range responses {
 				time.Sleep(pause)
@@ -88,25 +79,28 @@ func answers(pause time.Duration, responses ...*model.LLMResponse) turn {
 					return
 				}
 			}
+			<-ctx.Done()
+			yield(nil, ctx.Err())
 		}
 	}
 }
 
-// says answers with a text.
-func says(text string) turn { return answers(0, whole(genai.NewPartFromText(text))) }
+func answers(parts ...*genai.Part) turn {
+	return func(context.Context) iter.Seq2[*model.LLMResponse, error] {
+		return func(yield func(*model.LLMResponse, error) bool) { yield(whole(parts...), nil) }
+	}
+}
 
-// calls answers with calls of tools, without arguments.
+// speaks answers with a text.
+func speaks(text string) turn { return answers(genai.NewPartFromText(text)) }
+
+// calls answers with calls of tools.
 func calls(tools ...string) turn {
 	parts := make([]*genai.Part, len(tools))
 	for i, name := range tools {
-		parts[i] = genai.NewPartFromFunctionCall(name, map[string]any{})
+		parts[i] = genai.NewPartFromFunctionCall(name, map[string]any{"request": "x"})
 	}
-	return answers(0, whole(parts...))
-}
-
-// asks answers with a call of a tool with one argument.
-func asks(tool, key string, value any) turn {
-	return answers(0, whole(genai.NewPartFromFunctionCall(tool, map[string]any{key: value})))
+	return answers(parts...)
 }
 
 func whole(parts ...*genai.Part) *model.LLMResponse {
@@ -119,88 +113,101 @@ func partial(text string) *model.LLMResponse {
 	return r
 }
 
-// used says in a response what its call used.
-func used(r *model.LLMResponse, in, out int32) *model.LLMResponse {
-	r.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: in, CandidatesTokenCount: out}
-	return r
+// A named is what all tools of the tests have. The SDK's own are made by function.
+type named string
+
+func (n named) Name() string        { return string(n) }
+func (named) Description() string   { return "" }
+func (n named) IsLongRunning() bool { return false }
+func (n named) Declaration() *genai.FunctionDeclaration {
+	return &genai.FunctionDeclaration{Name: string(n)}
 }
 
-// fails fails, perhaps after some responses.
-func fails(err error, responses ...*model.LLMResponse) turn {
-	return func(context.Context, *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
-		return func(yield func(*model.LLMResponse, error) bool) {
-			for _, r := range responses {
-				if !yield(r, nil) {
-					return
-				}
-			}
-			yield(nil, err)
-		}
-	}
-}
-
-// stalls answers with the responses, and then nothing more until its context ends, or for as long as it likes.
-func stalls(ignore time.Duration, responses ...*model.LLMResponse) turn {
-	return func(ctx context.Context, _ *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
-		return func(yield func(*model.LLMResponse, error) bool) {
-			for _, r := range responses {
-				if !yield(r, nil) {
-					return
-				}
-			}
-			if ignore > 0 {
-				time.Sleep(ignore)
-				yield(whole(genai.NewPartFromText("too late")), nil)
-				return
-			}
-			<-ctx.Done()
-			yield(nil, ctx.Err())
-		}
-	}
-}
-
-// A bareTool is a tool without the help of functiontool.
 type bareTool struct {
-	name string
-	run  func(ctx agent.Context, args map[string]any) (map[string]any, error)
-	long bool
+	named
+	run func(ctx agent.Context, args map[string]any) (map[string]any, error)
 }
 
 func toolOf(name string, run func(agent.Context, map[string]any) (map[string]any, error)) *bareTool {
-	return &bareTool{name: name, run: run}
-}
-
-func (t *bareTool) Name() string        { return t.name }
-func (*bareTool) Description() string   { return "" }
-func (t *bareTool) IsLongRunning() bool { return t.long }
-func (t *bareTool) Declaration() *genai.FunctionDeclaration {
-	return &genai.FunctionDeclaration{Name: t.name}
-}
-
-func (t *bareTool) ProcessRequest(_ agent.Context, req *model.LLMRequest) error {
-	return toolutils.PackTool(req, t)
+	return &bareTool{named(name), run}
 }
 
 func (t *bareTool) Run(ctx agent.Context, args any) (map[string]any, error) {
 	return t.run(ctx, args.(map[string]any))
 }
 
-// A streamTool is a tool that streams, without the help of functiontool.
+// A streamTool sends pieces, one in 50 seconds. After an empty one it hangs until its context ends.
 type streamTool struct {
-	bareTool
-	run func(ctx agent.Context, args map[string]any, yield func(string, error) bool)
+	named
+	pieces []string
 }
 
-func streamOf(name string, run func(agent.Context, map[string]any, func(string, error) bool)) *streamTool {
-	return &streamTool{bareTool{name: name}, run}
+func streamOf(name string, pieces ...string) *streamTool { return &streamTool{named(name), pieces} }
+
+func (t *streamTool) RunStream(ctx agent.Context, _ any) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, piece := range t.pieces {
+			if piece == "" {
+				<-ctx.Done()
+				return
+			}
+			time.Sleep(50 * time.Second)
+			if !yield(piece, nil) {
+				return
+			}
+		}
+	}
 }
 
-func (t *streamTool) ProcessRequest(_ agent.Context, req *model.LLMRequest) error {
-	return toolutils.PackTool(req, t)
+// function is a tool of the SDK, which may ask for a person's approval.
+func function(t *testing.T, name string, asks bool) tool.Tool {
+	t.Helper()
+	f, err := functiontool.New(functiontool.Config{Name: name, RequireConfirmation: asks},
+		func(agent.Context, map[string]any) (string, error) { return "done", nil })
+	require.NoError(t, err)
+	return f
 }
 
-func (t *streamTool) RunStream(ctx agent.Context, args any) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) { t.run(ctx, args.(map[string]any), yield) }
+// A set has one tool, and adds a text to requests.
+type set struct{ tool tool.Tool }
+
+func (*set) Name() string                                       { return "set" }
+func (s *set) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return []tool.Tool{s.tool}, nil }
+
+func (*set) ProcessRequest(_ agent.Context, req *model.LLMRequest) error {
+	req.Contents = append(req.Contents, genai.NewContentFromText("the set was here", genai.RoleUser))
+	return nil
+}
+
+func ok(agent.Context, map[string]any) (map[string]any, error) {
+	return map[string]any{"result": "ok"}, nil
+}
+
+func fail(agent.Context, map[string]any) (map[string]any, error) {
+	return nil, errors.New("no such file")
+}
+
+// sleeps is a tool that takes a time, whatever its context says.
+func sleeps(name string, d time.Duration) *bareTool {
+	return toolOf(name, func(agent.Context, map[string]any) (map[string]any, error) {
+		time.Sleep(d)
+		return map[string]any{"result": "ok"}, nil
+	})
+}
+
+// until ends with its context, and says why.
+func until(ctx agent.Context, _ map[string]any) (map[string]any, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// signs gives signs of life for two minutes, and then hangs.
+func signs(ctx agent.Context, args map[string]any) (map[string]any, error) {
+	for range 4 {
+		time.Sleep(30 * time.Second)
+		idle.FromContext(ctx).Alive()
+	}
+	return until(ctx, args)
 }
 
 // A stage is a runner over an agent, in memory.
@@ -209,8 +216,6 @@ type stage struct {
 	runner   *runner.Runner
 	sessions session.Service
 }
-
-const app, user, sessionID = "app", "user", "s-1"
 
 func newAgent(t *testing.T, cfg llmagent.Config) agent.Agent {
 	t.Helper()
@@ -222,13 +227,10 @@ func newAgent(t *testing.T, cfg llmagent.Config) agent.Agent {
 	return a
 }
 
-func newStage(t *testing.T, a agent.Agent, plugins ...*plugin.Plugin) *stage {
+func newStage(t *testing.T, a agent.Agent) *stage {
 	t.Helper()
 	sessions := session.InMemoryService()
-	r, err := runner.New(runner.Config{
-		AppName: app, Agent: a, SessionService: sessions, ArtifactService: artifact.InMemoryService(),
-		AutoCreateSession: true, PluginConfig: runner.PluginConfig{Plugins: plugins},
-	})
+	r, err := runner.New(runner.Config{AppName: "app", Agent: a, SessionService: sessions, AutoCreateSession: true})
 	require.NoError(t, err)
 	return &stage{t, r, sessions}
 }
@@ -239,57 +241,41 @@ func newGuarded(t *testing.T, g *watchdogadk.Guard, m model.LLM, tools ...tool.T
 	return newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(tools...)}))
 }
 
-// ask says something to the agent, and returns the last text of its events, but for partial ones.
+// ask says something to the agent, and returns the last text of its events.
 func (s *stage) ask(ctx context.Context, text string) (last string, err error) {
 	s.t.Helper()
 	return s.send(ctx, genai.NewContentFromText(text, genai.RoleUser))
 }
 
-// run says "go" to the agent, which answers, and returns its answer.
-func (s *stage) run(ctx context.Context) (last string) {
+// answer answers the last question of a tool that the session has, as a person does.
+func (s *stage) answer(ctx context.Context, with map[string]any) (last string, err error) {
 	s.t.Helper()
-	last, err := s.ask(ctx, "go")
-	require.NoError(s.t, err)
-	return last
-}
-
-// leave says "go" to the agent, and reads no more than the first event.
-func (s *stage) leave(ctx context.Context) {
-	cfg := agent.RunConfig{StreamingMode: agent.StreamingModeSSE}
-	for range s.runner.Run(ctx, user, sessionID, genai.NewContentFromText("go", genai.RoleUser), cfg) {
-		break
-	}
-}
-
-// answer answers the last call of a function that the session has, as a person does.
-func (s *stage) answer(ctx context.Context, function string, with map[string]any) {
-	s.t.Helper()
-	part := genai.NewPartFromFunctionResponse(function, with)
+	part := genai.NewPartFromFunctionResponse(toolconfirmation.FunctionCallName, with)
 	for e := range s.session().Events().All() {
 		for _, p := range e.Content.Parts {
-			if p.FunctionCall != nil && p.FunctionCall.Name == function {
+			if p.FunctionCall != nil && p.FunctionCall.Name == toolconfirmation.FunctionCallName {
 				part.FunctionResponse.ID = p.FunctionCall.ID
 			}
 		}
 	}
-	_, err := s.send(ctx, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
-	require.NoError(s.t, err)
+	return s.send(ctx, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
 }
 
 func (s *stage) send(ctx context.Context, message *genai.Content) (last string, err error) {
 	s.t.Helper()
 	cfg := agent.RunConfig{StreamingMode: agent.StreamingModeSSE}
-	for event, err := range s.runner.Run(ctx, user, sessionID, message, cfg) {
+	for event, err := range s.runner.Run(ctx, "user", "s-1", message, cfg) {
 		if err != nil {
 			return last, err
 		}
-		if event.Content != nil && !event.Partial {
-			var parts []string
-			for _, p := range event.Content.Parts {
-				parts = append(parts, p.Text)
-			}
-			last = strings.Join(parts, "")
+		if event.Content == nil || event.Partial {
+			continue
 		}
+		var text strings.Builder
+		for _, p := range event.Content.Parts {
+			text.WriteString(p.Text)
+		}
+		last = text.String()
 	}
 	return last, nil
 }
@@ -306,62 +292,9 @@ func (s *stage) history() string {
 	return all.String()
 }
 
-// state returns a value of the session's state, nil if there is none.
-func (s *stage) state(key string) any {
-	s.t.Helper()
-	value, _ := s.session().State().Get(key)
-	return value
-}
-
 func (s *stage) session() session.Session {
 	s.t.Helper()
-	got, err := s.sessions.Get(context.Background(), &session.GetRequest{AppName: app, UserID: user, SessionID: sessionID})
+	got, err := s.sessions.Get(context.Background(), &session.GetRequest{AppName: "app", UserID: "user", SessionID: "s-1"})
 	require.NoError(s.t, err)
 	return got.Session
-}
-
-// ok answers at once.
-func ok(agent.Context, map[string]any) (map[string]any, error) {
-	return map[string]any{"result": "ok"}, nil
-}
-
-// sleeps is a tool that takes a time.
-func sleeps(name string, d time.Duration) *bareTool {
-	return toolOf(name, func(agent.Context, map[string]any) (map[string]any, error) {
-		time.Sleep(d)
-		return map[string]any{}, nil
-	})
-}
-
-// until ends with its context, and says why.
-func until(ctx agent.Context, _ map[string]any) (map[string]any, error) {
-	<-ctx.Done()
-	return map[string]any{"result": "too late"}, context.Cause(ctx)
-}
-
-// unescaped is JSON as it reads.
-func unescaped(text string) string { return strings.ReplaceAll(text, `\"`, `"`) }
-
-// quiet keeps a test's log to itself.
-func quiet(t *testing.T) *bytes.Buffer {
-	t.Helper()
-	var to bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&to, nil)))
-	t.Cleanup(func() { slog.SetDefault(before) })
-	return &to
-}
-
-// within checks a time that a limit took: it is exceeded a nanosecond after it.
-func within(t *testing.T, want, took time.Duration) {
-	t.Helper()
-	require.InDelta(t, want, took, 4)
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs a subtest with fake time.
-func bubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

@@ -3,102 +3,76 @@ package watchdogadk
 import (
 	"cmp"
 	"context"
-	"log/slog"
-	"strings"
+	"fmt"
+	"sync"
+	"time"
 
-	"google.golang.org/genai"
-
-	"google.golang.org/adk/v2/model"
-	"google.golang.org/adk/v2/session"
-
-	"github.com/seed62658d38/watchdog/internal/adapter"
-	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog"
 )
 
-// DefaultGrace is how long a tool or a model has to return once its context has ended, where nothing else is set.
-const DefaultGrace = adapter.DefaultGrace
+// The defaults of [Limits].Grace and [Config].Approval.
+const DefaultGrace, DefaultApproval = 10 * time.Second, 24 * time.Hour
 
-// Config says how the calls of agents are guarded. The zero value bounds each call of a tool by half an hour, and
-// counts.
-type Config = adapter.Config
+// Config says how the calls of agents are guarded. The zero value bounds each call of a tool by half an hour.
+type Config struct {
+	// Tools bounds every tool but those that Tool names.
+	Tools Limits
+	// Tool has the limits of single tools by name. A field that is zero there is that of Tools.
+	Tool map[string]Limits
+	// Approval is how long a person may take to approve of a call. The run's wall clock stands still meanwhile. Zero
+	// means [DefaultApproval]; with [watchdog.None] nothing is held.
+	Approval time.Duration
+}
 
 // Limits bound one call of a tool.
-type Limits = adapter.Limits
+type Limits struct {
+	// Limit is how long a call may take. Zero means half an hour, [watchdog.NoLimit] all that is left of the run.
+	Limit time.Duration
+	// Idle is how long a call may give no sign of life: a piece of a tool that streams, and the Alive of
+	// idle.FromContext(ctx) in any other. Zero and [watchdog.NoLimit] mean no limit.
+	Idle time.Duration
+	// Grace is how long a call then has to return, before it is left behind. Zero means [DefaultGrace].
+	Grace time.Duration
+}
 
-// A Guard guards the calls of one or more agents: wrap the tools and models of all agents that work together with one
-// Guard, so that parallel calls are known to be one turn. It keeps nothing of a run that has ended. It is safe for
-// concurrent use.
+// A Guard guards the calls of one or more agents. It is safe for concurrent use.
 type Guard struct {
-	calls  *adapter.Guard
-	logger *slog.Logger
-
-	handedOver
-	invocations
+	cfg  Config
+	kept sync.Map // by run and name: holds for a person's answer, and directives that only the model has read
 }
 
-// New returns a guard.
-func New(cfg Config) *Guard {
-	return &Guard{
-		calls: adapter.New(cfg), logger: cfg.Logger,
-		handedOver:  handedOver{requests: map[*model.LLMRequest]*planned{}, places: map[place]*planned{}},
-		invocations: invocations{byID: map[string]*invocation{}},
+// New returns a guard. It copies cfg, but not its map.
+func New(cfg Config) *Guard { return &Guard{cfg: cfg} }
+
+// sayings are what directives say to the model, with their reason.
+var sayings = map[watchdog.DirectiveKind]string{
+	watchdog.DirectiveRetry:   "The last step took too long or was cut off (%s). Do it again, in smaller parts.",
+	watchdog.DirectiveUnstuck: "You have not got further for a while (%s). Leave that and try another way.",
+	watchdog.DirectiveWrapUp: "Only little is left of what this run may use (%s). Call no more tools: say now what is " +
+		"done, what is not, and how to go on.",
+}
+
+// words polls the run for what it asks of the model by now. Again is the directive that has ended the call before, nil
+// for none; Poll may return it only later, when its record was tried.
+func (g *Guard) words(wd *watchdog.Watchdog, again *watchdog.Directive) (all []string) {
+	if again != nil {
+		all = append(all, fmt.Sprintf(sayings[again.Kind], again.Reason))
+		g.kept.Store(wd.ID()+again.At.String(), nil)
 	}
-}
-
-func (g *Guard) log(ctx context.Context) *slog.Logger { return cmp.Or(g.logger, handle.LoggerOf(ctx)) }
-
-// agentOf names the agent of a call if others may work beside it: those of parallel agents have branches.
-func agentOf(ctx context.Context) string {
-	if c, ok := ctx.(interface{ Branch() string }); ok {
-		return c.Branch()
-	}
-	return ""
-}
-
-// hear tells the run of work of what the person said to whom the call of a model with the SDK's context answers.
-func (g *Guard) hear(work, sdk context.Context) {
-	c, ok := sdk.(interface {
-		UserContent() *genai.Content
-		InvocationID() string
-	})
-	if !ok {
-		return
-	}
-	g.calls.Said(work, adapter.Said{
-		Session: sessionOf(sdk), Invocation: c.InvocationID(), Words: func() string { return typed(c.UserContent()) },
-	})
-}
-
-// sessionOf returns the ID of a context's session. A context of a callback has the ID, and no session.
-func sessionOf(ctx context.Context) string {
-	switch c := ctx.(type) {
-	case interface{ SessionID() string }:
-		return c.SessionID()
-	case interface{ Session() session.Session }:
-		if s := c.Session(); s != nil {
-			return s.ID()
+	for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+		_, told := g.kept.LoadAndDelete(wd.ID() + d.At.String())
+		if says := sayings[d.Kind]; says != "" && !told {
+			all = append(all, fmt.Sprintf(says, d.Reason))
 		}
 	}
-	return ""
+	return all
 }
 
-// typed is what a person has typed or added. An answer of a function is none.
-func typed(content *genai.Content) string {
-	if content == nil {
-		return ""
+// ask holds the run for a call until that is made again. It fails for None, and where there is such a hold already.
+func (g *Guard) ask(wd *watchdog.Watchdog, call string) {
+	limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, DefaultApproval), PausesWallClock: true}
+	if hold, err := wd.Hold(wd.Context(), fmt.Sprintf("approval %.64q", call), limit); err == nil {
+		g.kept.Store(wd.ID()+call, hold)
+		context.AfterFunc(wd.Context(), func() { g.kept.CompareAndDelete(wd.ID()+call, hold) })
 	}
-	var all strings.Builder
-	for _, p := range content.Parts {
-		if p == nil {
-			continue
-		}
-		all.WriteString(p.Text)
-		if p.InlineData != nil {
-			all.Write(p.InlineData.Data)
-		}
-		if p.FileData != nil {
-			all.WriteString(p.FileData.FileURI)
-		}
-	}
-	return all.String()
 }

@@ -62,12 +62,12 @@ func Example() {
 	}
 	defer wd.Close()
 
+	guard := watchdogeino.New(watchdogeino.Config{Tools: watchdogeino.Limits{Limit: 50 * time.Millisecond}})
 	agent, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
-		Name: "helper", Description: "helps", Model: exampleModel{},
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{hangingSearch{}}}},
-		Handlers: []adk.ChatModelAgentMiddleware{watchdogeino.New(watchdogeino.Config{
-			Tools: watchdogeino.Limits{Limit: 50 * time.Millisecond},
-		})},
+		Name: "helper", Description: "helps", Model: guard.Model(exampleModel{}),
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{
+			Tools: []tool.BaseTool{hangingSearch{}}, ToolCallMiddlewares: []compose.ToolMiddleware{guard.ToolMiddleware()},
+		}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,15 +16,15 @@ import (
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/adapter/adaptertest"
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
 
-var limits = watchdogeino.Config{Tools: watchdogeino.Limits{Limit: 10 * time.Minute, Grace: 5 * time.Second}}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A turn is one answer of a model: it sends pieces.
 type turn func(ctx context.Context, send func(*schema.Message)) error
@@ -33,7 +34,7 @@ type script struct {
 	turns []turn
 
 	mu   sync.Mutex
-	seen [][]*schema.Message // what each call was sent
+	seen []string // what each call was sent
 }
 
 func scripted(turns ...turn) *script { return &script{turns: turns} }
@@ -43,30 +44,25 @@ func (s *script) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, erro
 func (s *script) next(in []*schema.Message) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = append(s.seen, in)
+	var all strings.Builder
+	for _, m := range in {
+		fmt.Fprintf(&all, "%s: %s\n", m.Role, textOf(m))
+	}
+	s.seen = append(s.seen, all.String())
 	return s.turns[min(len(s.seen), len(s.turns))-1]
 }
 
-// sent is what the call of that number was sent.
-func (s *script) sent(call int) []*schema.Message {
+// asked is what the call of that number was sent, counted from 0.
+func (s *script) asked(call int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if call >= len(s.seen) {
-		return nil
+		return "there was no such call"
 	}
 	return s.seen[call]
 }
 
-// last is the text of the last message that a call was sent.
-func (s *script) last(call int) string {
-	sent := s.sent(call)
-	if len(sent) == 0 {
-		return ""
-	}
-	return textOf(sent[len(sent)-1])
-}
-
-func (s *script) calls() int {
+func (s *script) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.seen)
@@ -103,29 +99,26 @@ func piped[T any](work func(send func(T) bool) error) *schema.StreamReader[T] {
 	go func() {
 		defer writer.Close()
 		if err := work(func(piece T) bool { return writer.Send(piece, nil) }); err != nil {
-			var none T
-			writer.Send(none, err)
+			writer.Send(*new(T), err)
 		}
 	}()
 	return reader
 }
 
-func says(pieces ...string) turn {
+func speaks(text string) turn {
 	return func(_ context.Context, send func(*schema.Message)) error {
-		for _, piece := range pieces {
-			send(schema.AssistantMessage(piece, nil))
-		}
+		send(schema.AssistantMessage(text, nil))
 		return nil
 	}
 }
 
-// calls asks for a call of each tool, with its own name as the input.
+// calls asks for a call of each tool.
 func calls(tools ...string) turn {
 	var asked []schema.ToolCall
 	for i, name := range tools {
 		asked = append(asked, schema.ToolCall{
 			Index: &i, ID: fmt.Sprintf("call-%d", i), Type: "function",
-			Function: schema.FunctionCall{Name: name, Arguments: fmt.Sprintf(`{"request":%q}`, name)},
+			Function: schema.FunctionCall{Name: name, Arguments: `{"request":"x"}`},
 		})
 	}
 	return func(_ context.Context, send func(*schema.Message)) error {
@@ -134,15 +127,14 @@ func calls(tools ...string) turn {
 	}
 }
 
-// costs ends a turn with what it used.
-func costs(inner turn, input, output int) turn {
+// stalls answers with the pieces, with a pause before each, and then nothing more until its context ends.
+func stalls(pause time.Duration, pieces ...string) turn {
 	return func(ctx context.Context, send func(*schema.Message)) error {
-		if err := inner(ctx, send); err != nil {
-			return err
+		for _, piece := range pieces {
+			time.Sleep(pause)
+			send(schema.AssistantMessage(piece, nil))
 		}
-		usage := &schema.TokenUsage{PromptTokens: input, CompletionTokens: output, TotalTokens: input + output}
-		send(&schema.Message{Role: schema.Assistant, ResponseMeta: &schema.ResponseMeta{Usage: usage}})
-		return nil
+		return until(ctx)
 	}
 }
 
@@ -166,11 +158,11 @@ func (n named) Info(context.Context) (*schema.ToolInfo, error) {
 
 type invokable struct {
 	named
-	run func(ctx context.Context, input string) (string, error)
+	run func(ctx context.Context) (string, error)
 }
 
-func (t invokable) InvokableRun(ctx context.Context, input string, _ ...tool.Option) (string, error) {
-	return t.run(ctx, input)
+func (t invokable) InvokableRun(ctx context.Context, _ string, _ ...tool.Option) (string, error) {
+	return t.run(ctx)
 }
 
 type streamable struct {
@@ -184,8 +176,8 @@ func (t streamable) StreamableRun(ctx context.Context, _ string, _ ...tool.Optio
 
 type enhanced struct{ invokable }
 
-func (t enhanced) InvokableRun(ctx context.Context, in *schema.ToolArgument, _ ...tool.Option) (*schema.ToolResult, error) {
-	text, err := t.run(ctx, in.Text)
+func (t enhanced) InvokableRun(ctx context.Context, _ *schema.ToolArgument, _ ...tool.Option) (*schema.ToolResult, error) {
+	text, err := t.run(ctx)
 	return result(text), err
 }
 
@@ -203,35 +195,33 @@ func result(text string) *schema.ToolResult {
 	return &schema.ToolResult{Parts: []schema.ToolOutputPart{{Type: schema.ToolPartTypeText, Text: text}}}
 }
 
-var newRun = adaptertest.NewRun
-
-// stopped checks why a run has ended.
-func stopped(t *testing.T, wd *watchdog.Watchdog, why watchdog.StopReason) {
-	t.Helper()
-	stop := wd.Stop()
-	require.NotNil(t, stop)
-	require.ErrorIs(t, stop, why)
+// kinds are a tool in each form that the SDK has. Those that stream send a piece before the work.
+func kinds(name string, work func(context.Context) error) map[string]tool.BaseTool {
+	at := invokable{named(name), func(ctx context.Context) (string, error) { return "one nail", work(ctx) }}
+	in := streamable{named(name), func(ctx context.Context, send func(string) bool) error {
+		send("one nail")
+		return work(ctx)
+	}}
+	return map[string]tool.BaseTool{
+		"invokable": at, "streamable": in, "enhanced": enhanced{at}, "enhanced streamable": enhancedStreamable{in},
+	}
 }
 
-// newAgent is an agent whose calls are guarded.
-func newAgent(t *testing.T, guard *watchdogeino.Middleware, m model.BaseChatModel, tools ...tool.BaseTool) adk.Agent {
-	t.Helper()
-	return newNamed(t, guard, "helper", m, tools...)
+// hammer is a tool of the first kind.
+func hammer(name string, work func(context.Context) error) tool.BaseTool {
+	return kinds(name, work)["invokable"]
 }
 
-// newNamed is an agent of a name. Without a guard its calls are not guarded.
-func newNamed(
-	t *testing.T, guard *watchdogeino.Middleware, name string, m model.BaseChatModel, tools ...tool.BaseTool,
-) adk.Agent {
+// newAgent is an agent whose model and tools are guarded.
+func newAgent(t *testing.T, g *watchdogeino.Guard, m model.ToolCallingChatModel, tools ...tool.BaseTool) adk.Agent {
 	t.Helper()
-	cfg := &adk.ChatModelAgentConfig{
-		Name: name, Description: "helps", Model: m, MaxIterations: 50,
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
-	}
-	if guard != nil {
-		cfg.Handlers = []adk.ChatModelAgentMiddleware{guard}
-	}
-	agent, err := adk.NewChatModelAgent(t.Context(), cfg)
+	agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+		Name: "helper", Description: "helps", Model: g.Model(m), ToolsConfig: adk.ToolsConfig{
+			ToolsNodeConfig: compose.ToolsNodeConfig{
+				Tools: tools, ToolCallMiddlewares: []compose.ToolMiddleware{g.ToolMiddleware()},
+			},
+		},
+	})
 	require.NoError(t, err)
 	return agent
 }
@@ -246,11 +236,7 @@ func ask(ctx context.Context, agent adk.Agent, streaming bool) (string, error) {
 // reader waits for a mutex, which holds the fake time.
 func drain(events *adk.AsyncIterator[*adk.AgentEvent]) (last string, err error) {
 	var streams []adk.MessageStream
-	for {
-		event, more := events.Next()
-		if !more {
-			break
-		}
+	for event, more := events.Next(); more; event, more = events.Next() {
 		if event.Err != nil {
 			err = event.Err
 		}
@@ -273,35 +259,30 @@ func readAll(stream adk.MessageStream) (text string) {
 	defer stream.Close()
 	for {
 		m, err := stream.Recv()
-		if err != nil {
-			return text
-		}
-		if m == nil { // after a panic of its source, in the SDK's copy of a stream
+		if err != nil || m == nil { // nil after a panic of its source, in the SDK's copy of a stream
 			return text
 		}
 		text += textOf(m)
 	}
 }
 
-// pieces reads a stream of a tool to its end.
-func pieces(stream *schema.StreamReader[string]) (all []string, err error) {
-	for {
-		piece, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return all, err
-		}
-		all = append(all, piece)
-	}
+// newRun begins a run that is kept in memory and closed with the test.
+func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
+	tb.Helper()
+	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{
+		Budget: budget, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { assert.NoError(tb, wd.Close()) })
+	return wd
 }
 
-// eachWay runs a test with and without streaming, in a bubble of its own.
-func eachWay(t *testing.T, name string, test func(t *testing.T, streaming bool)) {
+// stopped checks why a run has ended: the SDK's own error may not say that.
+func stopped(t *testing.T, wd *watchdog.Watchdog, code watchdog.StopReason) {
 	t.Helper()
-	bubble(t, name+" at once", func(t *testing.T) { test(t, false) })
-	bubble(t, name+" streaming", func(t *testing.T) { test(t, true) })
+	var stop *watchdog.Stop
+	require.ErrorAs(t, context.Cause(wd.Context()), &stop)
+	require.Equal(t, code, stop.Code)
 }
 
 // within checks a time that a limit took: it is exceeded a nanosecond after it.
@@ -310,10 +291,12 @@ func within(t *testing.T, want, took time.Duration) {
 	require.InDelta(t, want, took, float64(100*time.Nanosecond))
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs a subtest with fake time.
-func bubble(t *testing.T, name string, test func(t *testing.T)) {
+// eachWay runs a test with and without streaming, in a bubble of fake time.
+func eachWay(t *testing.T, name string, test func(t *testing.T, streaming bool)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	for _, way := range []string{"at once", "streaming"} {
+		t.Run(name+" "+way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, way == "streaming") })
+		})
+	}
 }

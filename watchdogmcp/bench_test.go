@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
 
@@ -34,8 +33,8 @@ func newBench(b *testing.B, guarded bool, call func(ctx context.Context) (mcp.Re
 			return next(ctx, method, req)
 		}
 	})
-	if guarded { // the same call again and again would be a loop, if it were not a wait
-		watchdogmcp.New(watchdogmcp.Config{Class: func(string) loop.Class { return loop.Wait }}).Attach(client)
+	if guarded {
+		watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
 	}
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { n.receiving = next; return next })
 	here, there := mcp.NewInMemoryTransports()
@@ -49,7 +48,7 @@ func newBench(b *testing.B, guarded bool, call func(ctx context.Context) (mcp.Re
 }
 
 // BenchmarkCall is a call of a tool that is answered without a server, and one of a server in memory, with and without
-// a guard: with its hold, its layer, its step and its token.
+// a guard: with its hold and its token.
 func BenchmarkCall(b *testing.B) {
 	ok := answer("ok")
 	here := func(context.Context) (mcp.Result, error) { return ok, nil }

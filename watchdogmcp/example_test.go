@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"time"
 
@@ -58,22 +59,49 @@ func ExampleGuard() {
 	// <nil>
 }
 
-// A server over standard input and output, of which nothing is left after the Close of its session.
-func ExampleCommand() {
-	ctx := context.Background()
-	transport, err := watchdogmcp.Command(ctx, exec.Command("false"), stall.Config{Step: "files"}) // not much of a server
+// serve is a server over standard input and output, as which this program is started.
+func serve() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "search", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "nothing"}}}, nil
+		})
+	_ = server.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// A server that is a command runs under package stall: when its context ends, or the host dies, nothing is left of all
+// that it started, also what left its session.
+func Example_command() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	command, err := stall.NewCommand(exec.Command(os.Args[0], "serve"), stall.Config{Step: "files"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+	in, _ := command.StdinPipe()
+	out, _ := command.StdoutPipe()
+	if err := command.Start(ctx); err != nil { // with the context of a run the server ends with the run
+		fmt.Println(err)
+		return
+	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
-	_, err = client.Connect(limited, transport, nil)
-	fmt.Println(err != nil)
-	result, err := transport.Close() // with a session, session.Close() does it
-	fmt.Println(result.Finished, err)
+	watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+	session, err := client.Connect(ctx, &mcp.IOTransport{Reader: out, Writer: in}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "search"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(result.Content[0].(*mcp.TextContent).Text)
+	_ = session.Close() // the end of its input, at which a server exits by itself; stop does not ask
+	_, err = command.Wait()
+	fmt.Println(err)
 	// Output:
-	// true
-	// true exit status 1
+	// nothing
+	// <nil>
 }

@@ -53,16 +53,6 @@ func (f *Feed[K, T]) find(key K) int {
 	return slices.IndexFunc(f.line, func(l lined[K, T]) bool { return l.key == key })
 }
 
-// InLine reports whether something is.
-func (f *Feed[K, T]) InLine() bool {
-	if f == nil {
-		return false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.line) > 0
-}
-
 // Tried has the item under the key given to the readers, once those before it are.
 func (f *Feed[K, T]) Tried(key K) {
 	f.mu.Lock()

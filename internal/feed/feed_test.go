@@ -76,7 +76,6 @@ func TestFeed(t *testing.T) {
 			for range 200 {
 				h.step()
 				h.model.give()
-				require.Equal(t, len(h.model.line) > 0, h.feed.InLine())
 			}
 		})
 	}
@@ -282,7 +281,6 @@ func TestQueue(t *testing.T) {
 func TestNil(t *testing.T) {
 	var f *feed.Feed[int, int]
 	f.Deliver(true)
-	require.False(t, f.InLine())
 	_, _, ok := f.Poll()
 	require.False(t, ok)
 	var q *feed.Queue[int]

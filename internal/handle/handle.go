@@ -44,9 +44,6 @@ type Run interface {
 	RestoreLoop(state []byte)
 	// LastNote is the last thing noted, empty for nothing.
 	LastNote() string
-	// Asked reports whether a directive or the stop of the run was decided on and is not told yet, because its record is
-	// being tried.
-	Asked() bool
 	// Recorded reports whether the store has all events of the run. If it has not, and retry is true, it is tried again
 	// to append them, without waiting for that.
 	Recorded(retry bool) bool
@@ -63,14 +60,6 @@ type Run interface {
 	CompleteCommand(end record.CommandEnd) error
 	// End ends the run with a cause that nothing records. It does nothing if the run has ended.
 	End(cause error)
-	// Within returns the context of work in the run, which ends with ctx, and with the run once Begin was called. It costs
-	// less than a Try for whoever makes a context anyway.
-	Within(ctx context.Context) Work
-	// Apart begins a layer that has no limits, and returns its context: its steps are judged by themselves, as those of
-	// one of several agents that work in the run at the same time. Whoever began it closes it.
-	Apart(name string) (context.Context, error)
-	// Persons is how often the run was told that a person said something.
-	Persons() int
 }
 
 // A Waiter waits for the run's wall clock to go on. It can be compared.
@@ -101,16 +90,6 @@ type Settings struct {
 	RecordTimeout time.Duration
 	Disabled      bool // nothing guards the run
 	ObserveOnly   bool // its limits end nothing
-}
-
-// A Work is the context of work that ends with a run besides: whoever makes one of it that can be cancelled has the run
-// cancel that. It is used for one call.
-type Work interface {
-	context.Context
-	// Begin has the run call cancel, on a goroutine of its own, when it ends or asks for the work to be done again. The
-	// error says why the run has ended already. End takes that back.
-	Begin(cancel context.CancelCauseFunc) error
-	End()
 }
 
 // A State is what there is to show of a run: see the State of package session.
