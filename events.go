@@ -129,7 +129,7 @@ type Exchange struct {
 // of that only once what it knows already. With any other store a run is read whole each time.
 //
 // A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
-// TransactionalStore, [FeedStore] and [SpendStore] are then found in the store inside. A wrapper that changes events
+// TransactionalStore, [LayerStore] and [SpendStore] are then found in the store inside. A wrapper that changes events
 // has none. One that embeds a store of this module has these methods from it, and must override them together with
 // Append and Read: cancels and completes go through Transact, so that a wrapper which overrides Append alone does not
 // see them.
@@ -142,16 +142,12 @@ type TransactionalStore interface {
 	Transact(ctx context.Context, exchanges ...*Exchange) error
 }
 
-// A FeedStore is an [EventStore] that can be watched, by a page or a command line.
-type FeedStore interface {
+// A LayerStore is an [EventStore] that finds the layers of a run, for a page or a command line.
+type LayerStore interface {
 	EventStore
 	// Layers returns the IDs of the aggregates of [AggregateType] that have an event whose payload names parent as its
 	// parent, sorted.
 	Layers(ctx context.Context, parent string) ([]string, error)
-	// Follow calls told for each event of [AggregateType] that is stored from now on, whoever stores it, until ctx ends
-	// or a read fails, and returns the error of that. An empty aggregateID follows all of them. Each event is told once,
-	// within a few seconds. Ready is called when nothing that is stored afterwards can be missed.
-	Follow(ctx context.Context, aggregateID string, ready func(), told func(Event)) error
 }
 
 // Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may

@@ -172,7 +172,7 @@ func (nowhere) Transact(_ context.Context, exchanges ...*Exchange) error {
 	return nil
 }
 
-// A Memory is an [EventStore], a [TransactionalStore], a [FeedStore] and a [SpendStore] that keeps what it is told in
+// A Memory is an [EventStore], a [TransactionalStore], a [LayerStore] and a [SpendStore] that keeps what it is told in
 // memory: for tests, and for hosts that do not need to know after a restart why a run ended. The zero value is ready;
 // it must not be copied after its first use. Safe for concurrent use.
 type Memory struct {
@@ -271,15 +271,9 @@ func cloneEvent(e *fold.Event) Event {
 	return clone
 }
 
-// Layers implements [FeedStore]. It looks at every event.
+// Layers implements [LayerStore]. It looks at every event.
 func (m *Memory) Layers(ctx context.Context, parent string) ([]string, error) {
 	return m.events.Layers(ctx, AggregateType, parent)
-}
-
-// Follow implements [FeedStore]. It calls told with no lock held, and keeps what is stored meanwhile, without a limit.
-// It starts no goroutine.
-func (m *Memory) Follow(ctx context.Context, aggregateID string, ready func(), told func(Event)) error {
-	return m.events.Follow(ctx, AggregateType, aggregateID, ready, func(e *fold.Event) { told(cloneEvent(e)) })
 }
 
 // Take implements [SpendStore]. Its clock is [time.Now]. A window is forgotten a day after its end, with its slices.
@@ -313,6 +307,6 @@ func (m *Memory) Return(ctx context.Context, id string, unused Totals) error {
 
 var _ interface {
 	TransactionalStore
-	FeedStore
+	LayerStore
 	SpendStore
 } = (*Memory)(nil)

@@ -250,9 +250,8 @@ type sent struct {
 		Run, Host, Reason, Said, HTML string
 		Live                          bool
 	}
-	Runs                       []string
-	Present                    map[string]string
-	All, More, Trouble, Others bool
+	Present            map[string]string
+	All, More, Trouble bool
 }
 
 // A reader is a browser that is connected. It is a ResponseWriter, too: what a server has for a connection.

@@ -444,11 +444,6 @@ func (r rogue) Layers(ctx context.Context, parent string) ([]string, error) {
 	return r.database.Layers(ctx, parent)
 }
 
-func (r rogue) Follow(ctx context.Context, runID string, ready func(), told func(watchdog.Event)) error {
-	r.do()
-	return r.database.Follow(ctx, runID, ready, told)
-}
-
 // TestRogueStores protects a host whose store does not keep its promises: readers are told that it does not answer, the
 // process lives, and Close returns.
 func TestRogueStores(t *testing.T) {

@@ -3,22 +3,17 @@ package page
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // The pace of the updates.
 const (
-	// lookPause is the time from one look at the sessions to the next, unless an event comes.
+	// lookPause is the time from one look at the sessions to the next, unless a reader comes.
 	lookPause = 500 * time.Millisecond
 	// shortestPause is the time between two looks at least, and so between two frames.
 	shortestPause = 250 * time.Millisecond
@@ -26,8 +21,6 @@ const (
 	// twentieth of the time is spent on looks.
 	pauseFactor  = 19
 	longestPause = 5 * time.Second
-	// followPause is the wait after the events could not be followed.
-	followPause = 5 * time.Second
 )
 
 // maxQueuedFrames is how many frames wait for a reader before it is dropped. They are shared with the other readers.
@@ -44,8 +37,7 @@ type live struct {
 	readers map[*reader]struct{}
 	stop    context.CancelFunc // ends the goroutines; nil while there are none
 	closed  bool
-	told    map[string]bool // the runs that had events since the last look, at most one more than a frame names
-	frames  int             // that were sent
+	frames  int // that were sent
 }
 
 // A reader is one browser that looks at a page. The mutex of its live guards it.
@@ -58,7 +50,6 @@ type reader struct {
 func newLive(p *Page) *live {
 	return &live{
 		page: p, started: record.NewRunID()[:8], wake: make(chan struct{}, 1), readers: map[*reader]struct{}{},
-		told: map[string]bool{},
 	}
 }
 
@@ -90,12 +81,8 @@ func (l *live) join(last string) (*reader, error) {
 func (l *live) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
-	clear(l.told)
 	l.frames++ // what came meanwhile was sent to nobody
 	l.running.Go(func() { l.run(ctx) })
-	if feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](l.page.cfg.Events); able {
-		l.running.Go(func() { l.follow(ctx, feed) })
-	}
 }
 
 // leave removes a reader. The last one ends the goroutines.
@@ -140,29 +127,26 @@ func (l *live) run(ctx context.Context) {
 	seen := &looker{page: l.page, seen: map[string]seen{}, first: true}
 	for ctx.Err() == nil {
 		began := time.Now()
-		fresh, told := l.begin(ctx)
-		changes := seen.look(ctx, told)
+		fresh := l.begin(ctx)
+		changes := seen.look(ctx)
 		l.send(ctx, fresh, changes, seen)
 		l.pause(ctx, time.Since(began))
 	}
 }
 
-// begin returns the readers that were told nothing yet, and the runs that had events. What comes after is for the next
-// look.
-func (l *live) begin(ctx context.Context) (fresh []*reader, told []string) {
+// begin returns the readers that were told nothing yet. Those that come after are for the next look.
+func (l *live) begin(ctx context.Context) (fresh []*reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() != nil {
-		return nil, nil // it is for the goroutine after this one
+		return nil // it is for the goroutine after this one
 	}
 	for r := range l.readers {
 		if r.fresh {
 			fresh = append(fresh, r)
 		}
 	}
-	told = slices.Sorted(maps.Keys(l.told))
-	clear(l.told)
-	return fresh, told
+	return fresh
 }
 
 // send sends the present state to those who were told nothing yet, and what has changed to all others. Each is made
@@ -211,7 +195,7 @@ func (l *live) put(r *reader, text []byte) {
 	}
 }
 
-// pause waits until the next look: shortly if an event comes or a reader, and longer if looks take long.
+// pause waits until the next look: shortly if a reader comes, and longer if looks take long.
 func (l *live) pause(ctx context.Context, took time.Duration) {
 	least := min(max(took*pauseFactor, shortestPause), longestPause)
 	if !wait(ctx, least) {
@@ -235,31 +219,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false
-	}
-}
-
-func (l *live) tell(e watchdog.Event) {
-	l.mu.Lock()
-	if len(l.told) <= maxTold { // while a look hangs there is no end of them
-		l.told[e.AggregateID] = true
-	}
-	l.mu.Unlock()
-	l.hurry()
-}
-
-// follow notes which runs have events, until ctx ends.
-func (l *live) follow(ctx context.Context, feed watchdog.FeedStore) {
-	for {
-		_, err := bounded.Until(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, feed.Follow(ctx, "", func() {}, l.tell)
-		})
-		if ctx.Err() != nil {
-			return
-		}
-		l.page.logger().WarnContext(ctx, "the events cannot be followed", "error", err)
-		if !wait(ctx, followPause) {
-			return
-		}
 	}
 }
 

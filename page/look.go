@@ -17,7 +17,6 @@ const (
 	maxVanished = 200
 	// driftOfSilence is by how much the start of a silence may differ from what was sent.
 	driftOfSilence = 5 * time.Second
-	maxTold        = 200 // runs with events that a frame names; of more it says that there are more
 )
 
 // A looker compares the live sessions with those that it saw before.
@@ -42,9 +41,6 @@ type frame struct {
 	Now int64 `json:"now,omitempty"`
 	// Rows are those that have changed.
 	Rows []frameRow `json:"rows,omitempty"`
-	// Runs had events, and if Others is set, others too.
-	Runs   []string `json:"runs,omitempty"`
-	Others bool     `json:"others,omitempty"`
 	// Present is the present state: the versions of the live rows. More tells that there are more of them.
 	Present map[string]string `json:"present,omitempty"`
 	More    bool              `json:"more,omitempty"`
@@ -66,7 +62,7 @@ type frameRow struct {
 	HTML string `json:"html"`
 }
 
-func (f frame) empty() bool { return len(f.Rows) == 0 && len(f.Runs) == 0 && !f.Trouble && !f.All }
+func (f frame) empty() bool { return len(f.Rows) == 0 && !f.Trouble && !f.All }
 
 func (f frame) event(id string) []byte {
 	text, _ := json.Marshal(f) // cannot fail: it has texts and numbers
@@ -78,7 +74,7 @@ func (f frame) event(id string) []byte {
 }
 
 // look lists the live sessions and returns what has changed since the look before.
-func (k *looker) look(ctx context.Context, told []string) (f frame) {
+func (k *looker) look(ctx context.Context) (f frame) {
 	found, err := k.list(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !k.down {
@@ -90,7 +86,7 @@ func (k *looker) look(ctx context.Context, told []string) (f frame) {
 	}
 	recovered := k.down
 	k.down = false
-	f.Now, f.Runs, f.Others = found.Now.UnixMilli(), told[:min(len(told), maxTold)], len(told) > maxTold
+	f.Now = found.Now.UnixMilli()
 	live := map[string]bool{}
 	for _, s := range found.Sessions {
 		live[s.RunID] = true

@@ -55,8 +55,8 @@ func (p *Page) viewRun(ctx context.Context, runID, layersAfter string) (runPage,
 	if found.Row == nil && len(found.Events) == 0 {
 		return view, &httpError{http.StatusNotFound, "There is no run with this ID: no row and no event."}
 	}
-	if feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](p.cfg.Events); able {
-		if err := found.ReadLayers(ctx, feed, layersAfter); err != nil {
+	if store, able := unwrap.To[watchdog.LayerStore, watchdog.EventStore](p.cfg.Events); able {
+		if err := found.ReadLayers(ctx, store, layersAfter); err != nil {
 			return view, err
 		}
 	}

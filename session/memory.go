@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and
+// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore], a [watchdog.LayerStore] and
 // a [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what
 // the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
 // and what is written is never forgotten. Its spend is by [time.Now], whatever Clock is. What it calls must not call
@@ -25,7 +25,7 @@ type Memory struct {
 	// first call.
 	Locked func(runID string) bool
 
-	events // Read, Select, Layers, Follow, Take and Return are its
+	events // Read, Select, Layers, Take and Return are its
 
 	mu       sync.Mutex
 	stored   map[string]watchdog.Event // by ID
@@ -122,8 +122,8 @@ func (m *Memory) Delete(ctx context.Context, runID string) error {
 	return m.do(ctx, func() error { delete(m.rows, runID); return nil })
 }
 
-// Clone returns a copy of the memory as it is now, without who listens or follows: what a process finds whose database
-// comes back older.
+// Clone returns a copy of the memory as it is now, without who listens: what a process finds whose database comes back
+// older.
 func (m *Memory) Clone() *Memory {
 	c := &Memory{Clock: m.Clock, Locked: m.Locked}
 	m.mu.Lock()

@@ -355,22 +355,6 @@ func decides(change func(c *call, selected []event, decided *[]event)) fault {
 
 func layers(change func(c *call)) fault { return after("Layers", change) }
 
-func tells(tell func(c *call, e event, told func(event))) fault {
-	return before("Follow", func(c *call) {
-		told := c.tell
-		c.tell = func(e event) { tell(c, e, told) }
-	})
-}
-
-// tellsFirst is a fault in which a follower is told of more before it is told of an event.
-func tellsFirst(more func(c *call, e event) []event) fault {
-	return tells(func(c *call, e event, told func(event)) {
-		for _, one := range append(more(c, e), e) {
-			told(one)
-		}
-	})
-}
-
 var ableFaults = []broken{
 	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *selection) {
 		setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
@@ -498,40 +482,6 @@ var ableFaults = []broken{
 		}
 	})},
 	{"ignores the context of a query for layers", "a query for layers with a done context", ignoresContext("Layers")},
-	{"tells of an event again", "a follower of all runs", tellsFirst(func(_ *call, e event) []event {
-		return slices.DeleteFunc([]event{e}, func(e event) bool { return e.AggregateID != "run-2" })
-	})},
-	{"tells of what was stored before", "a follower of all runs", tellsFirst(func(c *call, _ event) []event {
-		return slices.DeleteFunc(c.ofRun(), func(e event) bool { return e.ID != "before" })
-	})},
-	{"tells of events without their payloads", "a transaction stores", tells(func(_ *call, e event, told func(event)) {
-		setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
-		told(e)
-	})},
-	{"tells of a run's layers, too", "a follower of one run", before("Follow", func(c *call) {
-		run, told := c.id, c.tell
-		c.id, c.tell = "", func(e event) {
-			if run == "" || e.AggregateID == run || strings.HasPrefix(e.AggregateID, run+"/") {
-				told(e)
-			}
-		}
-	})},
-	{"tells of the host's aggregates", "a follower of one run",
-		tellsFirst(func(c *call, _ event) []event { return c.stored("session", "run-1") })},
-	{"holds its only connection while it tells", "may use the store", func() alteration {
-		var telling atomic.Bool
-		return both(tells(func(_ *call, e event, told func(event)) {
-			telling.Store(true)
-			told(e)
-			telling.Store(false)
-		}), fails("Append", errOwn, func(c *call) bool { return telling.Load() && c.events[0].ID == "b" }))()
-	}},
-	{"returns nil when the context ends", "following ends", after("Follow", func(c *call) { c.err = nil })},
-	{"leaves the goroutine that follows", "following ends", func() alteration {
-		closed := make(chan struct{})
-		return both(before("Follow", func(*call) { go func() { <-closed }() }),
-			before("Close", func(*call) { close(closed) }))()
-	}},
 }
 
 const (

@@ -10,8 +10,8 @@
 // [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence and gets an empty store of its
 // own. When it fails it prints what went wrong, and why a guard or its host depends on the rule.
 //
-// A store may be a [watchdog.TransactionalStore] or a [watchdog.FeedStore] as well. The suite then checks their rules,
-// too, and skips them otherwise. A follower is given as long as a check has to be told of an event.
+// A store may be a [watchdog.TransactionalStore] or a [watchdog.LayerStore] as well. The suite then checks their rules,
+// too, and skips them otherwise.
 //
 // # Stores that outlive their process
 //

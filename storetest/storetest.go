@@ -15,7 +15,7 @@ import (
 )
 
 // Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of
-// [watchdog.TransactionalStore] and [watchdog.FeedStore] if the store does not implement them. It calls open once per
+// [watchdog.TransactionalStore] and [watchdog.LayerStore] if the store does not implement them. It calls open once per
 // rule. open must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules
 // run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
@@ -30,7 +30,7 @@ func Test(open func() (watchdog.EventStore, error)) error {
 }
 
 func eventRules() []eventRule {
-	return slices.Concat(fieldRules, appendRules, callerRules, selectionRules, transactionRules, feedRules)
+	return slices.Concat(fieldRules, appendRules, callerRules, selectionRules, transactionRules, layerRules)
 }
 
 // RunDurable checks a store that outlives its process, each rule in a subtest: a store that is opened again has the

@@ -94,14 +94,6 @@ func TestDurablePlace(t *testing.T) {
 	})
 }
 
-// A follower that is not told is found when the time of the check is over.
-func TestMissedEvents(t *testing.T) {
-	defer contract.SetTimeout(200 * time.Millisecond)()
-	err := testEvents(able, before("Follow", func(c *call) { c.tell = func(event) {} }))
-	require.ErrorContains(t, err, "a follower of all runs is told of each event that is stored from then on, once: ")
-	require.ErrorContains(t, err, "a follower is told of what a transaction stores: ")
-}
-
 // A store whose answers are lost while it is busy keeps the rules: a host tries again under the same ID.
 func TestBusySpendStore(t *testing.T) {
 	var calls, inside, lost atomic.Int64
@@ -316,8 +308,6 @@ type call struct {
 	s        selection
 	all      []*exchange
 	layers   []string
-	ready    func()
-	tell     func(e event)
 
 	l               *ledger
 	slice           slice
@@ -394,11 +384,6 @@ func (a *altered) Layers(ctx context.Context, parent string) ([]string, error) {
 	c := &call{ctx: ctx, id: parent}
 	err := a.does("Layers", c, func() { c.layers, c.err = a.memory.Layers(c.ctx, c.id) })
 	return c.layers, err
-}
-
-func (a *altered) Follow(ctx context.Context, id string, ready func(), tell func(event)) error {
-	c := &call{ctx: ctx, id: id, ready: ready, tell: tell}
-	return a.does("Follow", c, func() { c.err = a.memory.Follow(c.ctx, c.id, c.ready, c.tell) })
 }
 
 func (a *altered) Close() error { return a.does("Close", &call{}, func() {}) }

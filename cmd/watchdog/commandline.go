@@ -23,13 +23,11 @@ type commandLine struct {
 	Run      runCmd      `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
 	Why      whyCmd      `cmd:"" help:"Tell why a run, or a command that stalled, ended, and how to go on."`
 	Sessions sessionsCmd `cmd:"" help:"List the sessions in a store."`
-	Tail     tailCmd     `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Complete completeCmd `cmd:"" help:"Record that a run has done its work."`
 	Resume   resumeCmd   `cmd:"" help:"Open a fresh window for a run that was cancelled."`
 	Sweep    sweepCmd    `cmd:"" help:"Cancel the sessions in a store that have stalled."`
 	Serve    serveCmd    `cmd:"" help:"Sweep a store, and serve a page of its runs."`
 	Check    checkCmd    `cmd:"" help:"Say which limits are in force, and where each comes from."`
-	Loops    loopsCmd    `cmd:"" help:"Say where agents repeated themselves in sessions that are over."`
 	Version  versionCmd  `cmd:"" help:"Print the version, for bug reports; so do --version and -V."`
 	Help     helpCmd     `cmd:"" help:"Print the help of a command, with all of its flags."`
 }

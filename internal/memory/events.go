@@ -1,5 +1,4 @@
-// Package memory keeps what an event store keeps, in memory: events, those who follow them, and what shared limits are
-// charged with. The root makes its Memory of it.
+// Package memory keeps what an event store keeps, in memory: events, and what shared limits are charged with. The root makes its Memory of it.
 //
 // It checks nothing of what it is given: the root does.
 package memory
@@ -19,10 +18,9 @@ import (
 // Events are kept in order, each ID once. An event that is kept does not change. The zero value is ready; it must not
 // be copied after its first use. Safe for concurrent use.
 type Events struct {
-	mu        sync.Mutex
-	ids       map[string]*fold.Event
-	events    map[aggregate][]*fold.Event // in order
-	followers map[*follower]struct{}
+	mu     sync.Mutex
+	ids    map[string]*fold.Event
+	events map[aggregate][]*fold.Event // in order
 }
 
 type aggregate struct{ kind, id string }
@@ -55,13 +53,8 @@ func (t *Transaction) End() {
 	}
 }
 
-// Commit tells the followers of the events that were kept, without waiting for them.
-func (t *Transaction) Commit() {
-	for f := range t.followers {
-		f.notify(t.stored)
-	}
-	t.stored = nil
-}
+// Commit keeps what was kept.
+func (t *Transaction) Commit() { t.stored = nil }
 
 // Keep keeps a copy of the event if its ID is free, and returns the one that is kept under it.
 func (t *Transaction) Keep(e *fold.Event) *fold.Event {
@@ -161,64 +154,4 @@ func names(e *fold.Event, parent string) bool {
 	var named *string
 	return json.Unmarshal(e.Payload, &keys) == nil && json.Unmarshal(keys["parent"], &named) == nil &&
 		named != nil && *named == parent
-}
-
-// A follower is one call of Follow. The mutex of the events guards waiting.
-type follower struct {
-	aggregate               // without an ID for all
-	waiting   []*fold.Event // events that Follow has not told yet
-	wake      chan struct{} // has room for one
-}
-
-// Follow tells of each event of the aggregate that is committed from now on, until ctx ends, and returns the error of
-// that. An empty aggregateID follows all aggregates of the type. It calls told with no lock held, and keeps what is
-// committed meanwhile, without a limit. It starts no goroutine.
-func (s *Events) Follow(
-	ctx context.Context, aggregateType, aggregateID string, ready func(), told func(*fold.Event),
-) error {
-	f := &follower{aggregate: aggregate{aggregateType, aggregateID}, wake: make(chan struct{}, 1)}
-	s.locked(func() {
-		if s.followers == nil {
-			s.followers = map[*follower]struct{}{}
-		}
-		s.followers[f] = struct{}{}
-	})
-	defer s.locked(func() { delete(s.followers, f) })
-	ready()
-	for {
-		select {
-		case <-f.wake:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		var waiting []*fold.Event
-		s.locked(func() { waiting, f.waiting = f.waiting, nil })
-		for _, e := range waiting {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			told(e)
-		}
-	}
-}
-
-func (s *Events) locked(call func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	call()
-}
-
-// notify adds those of the events that the follower wants. The caller holds the mutex of the events.
-func (f *follower) notify(stored []*fold.Event) {
-	for _, e := range stored {
-		if e.AggregateType == f.kind && (f.id == "" || f.id == e.AggregateID) {
-			f.waiting = append(f.waiting, e)
-		}
-	}
-	if len(f.waiting) > 0 {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-	}
 }

@@ -34,8 +34,8 @@ const MaxLayers = 32
 
 // ReadLayers reads the layers of the run: of the sorted IDs the first that come after one, all of them after an empty
 // one.
-func (r *Record) ReadLayers(ctx context.Context, feed watchdog.FeedStore, after string) error {
-	rest, err := feed.Layers(ctx, r.RunID)
+func (r *Record) ReadLayers(ctx context.Context, store watchdog.LayerStore, after string) error {
+	rest, err := store.Layers(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (r *Record) ReadLayers(ctx context.Context, feed watchdog.FeedStore, after 
 	rest = rest[from:]
 	r.MoreLayers = max(len(rest)-MaxLayers, 0)
 	for _, runID := range rest[:len(rest)-r.MoreLayers] {
-		events, err := feed.Read(ctx, watchdog.AggregateType, runID)
+		events, err := store.Read(ctx, watchdog.AggregateType, runID)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (t *teller) next() Next {
 	case Interrupted:
 		return Next{Advice: "start its host again: the window goes on where it was"}
 	case Running, Ending:
-		return Next{Advice: t.ofRunning(), Command: CommandLine("tail", t.RunID)}
+		return Next{Advice: t.ofRunning(), Command: CommandLine("why", t.RunID)}
 	case Stopped:
 		return t.afterStop()
 	case Unknown:

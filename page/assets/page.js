@@ -178,7 +178,7 @@
     const stale = frame.all && (greeted || (page.dataset.version || "") !== ((frame.present || {})[run] || page.dataset.version || ""));
     if (frame.all) greeted = true;
     tell(hit);
-    if (hit.length || stale || frame.others || (frame.runs || []).some(mine)) refetch(0);
+    if (hit.length || stale) refetch(0);
   };
   const take = (frame) => {
     setNow(frame.now);
@@ -211,5 +211,10 @@
   showTimes(document);
   tick();
   setInterval(tick, 1000);
-  if ($("rows") || $("story")) open(); else setInterval(() => refetch(0), 5000);
+  if ($("rows") || $("story")) open();
+  // What no frame tells of: a pass of the sweeper, and the events of a run that goes on.
+  setInterval(() => {
+    const story = $("story");
+    if (!document.hidden && (story ? "live" in story.dataset : !$("rows"))) refetch(0);
+  }, 5000);
 })();

@@ -17,9 +17,6 @@ func SetHostClock(clock func() time.Time) (restore func()) {
 	return func() { hostClock = before }
 }
 
-// SetFollowPause has Follow poll more often. It must be called before Follow.
-func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }
-
 // Setting returns one of the server's settings in a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
@@ -106,13 +103,6 @@ func (s *Store) LayersStatement(parent string) (statement string, arguments []an
 	return s.qualify(selectLayers), []any{parent}
 }
 
-// FollowStatement returns the statement of a poll of Follow.
-func (s *Store) FollowStatement(aggregateID, mark string) (statement string, arguments []any) {
-	f := feed{store: s, aggregateID: aggregateID, mark: mark}
-	statement, arguments = f.statement()
-	return s.qualify(statement), arguments
-}
-
 // ArrayOfTexts and the next three return the texts of arrays.
 func ArrayOfTexts(all ...string) string { return arrayOf(all, appendText[string]) }
 
@@ -136,7 +126,7 @@ func arrayOf[T any](all []T, add func(array, T) array) string {
 // What a store is.
 var (
 	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.LayerStore         = (*Store)(nil)
 	_ watchdog.SpendStore         = (*Store)(nil)
 	_ session.Store               = (*Store)(nil)
 	_ session.Listener            = (*Store)(nil)

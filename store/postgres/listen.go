@@ -36,21 +36,14 @@ func (s *Store) channel() string { return fmt.Sprintf("watchdog_cancel_%016x", h
 // returns nil when ctx is done. If the server stops answering it returns an error after at most seven seconds. Behind a
 // pooler it first checks whether notifications arrive, and returns [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
-	err := s.whileOpen(ctx, "listen to", func(ctx context.Context) error {
-		return s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
-	})
-	if ctx.Err() != nil {
-		err = nil
-	}
-	return err
-}
-
-func (s *Store) whileOpen(ctx context.Context, doing string, call func(context.Context) error) error {
 	inner, cancel := s.untilClosed(ctx)
 	defer cancel()
-	err := call(inner)
-	if inner.Err() != nil {
-		return s.wrapError(ctx, doing, cmp.Or(ctx.Err(), ErrClosed))
+	err := s.do(inner, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case inner.Err() != nil:
+		return s.wrapError(ctx, "listen to", ErrClosed)
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 		pool: pool, schema: cfg.Schema, readOnly: cfg.ReadOnly,
 		settings: settings, beginQuery: beginLimited,
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause}
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode}
 	if s.readOnly {
 		s.settings, s.beginQuery = settingsReadOnly, beginReadOnly
 	}

@@ -175,7 +175,6 @@ func TestErrorsNameHost(t *testing.T) {
 		mustExec(t, hostPool(t, direct), "ALTER TABLE events RENAME TO hidden")
 		names(s.Append(t.Context(), numbered(1)))
 		names(s.Transact(t.Context(), counting("run-1")))
-		names(s.Follow(t.Context(), "", func() {}, func(watchdog.Event) {}))
 		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
 		names(err)
 		require.NotContains(t, only.Append(t.Context(), numbered(1)).Error(), "server ", "there is one host")

@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
-// oldestServer is the first version with xid8, the type of what Follow notes.
+// oldestServer is the oldest version that the store is made for.
 const oldestServer = 130000
 
 // schema has the tables.

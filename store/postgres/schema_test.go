@@ -269,7 +269,7 @@ func TestSearchPath(t *testing.T) {
 	evil := dsn + "&search_path=evil,pg_catalog,public"
 	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")
 	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
-	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
+	s := putter{openSchema(t, evil, "public"), hostPool(t, dsn)}
 	t.Run("for each call", func(t *testing.T) {
 		calls := tableCalls(t.Context(), s.Store)
 		plain := tableCalls(t.Context(), openAt(t, newDSN(t), postgres.Config{}))

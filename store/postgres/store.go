@@ -3,13 +3,12 @@ package postgres
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
+// A Store is a [watchdog.TransactionalStore], a [watchdog.LayerStore], a [watchdog.SpendStore], a [session.Store], a
 // [session.Listener], a [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment
 // describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one
 // database.
@@ -27,7 +26,6 @@ type Store struct {
 	qualified    sync.Map          // what qualify returned: a few dozen statements
 	leases       leaseConn
 	spares       chan struct{} // has room for those that are open
-	followPause  time.Duration // the shortest one between two polls of a Follow
 
 	mu      sync.Mutex      // held to begin a call, and to close
 	closing context.Context // ended by Close; ends the listeners
@@ -35,8 +33,8 @@ type Store struct {
 	calls   sync.WaitGroup
 }
 
-// Close waits for the running calls, ends those of [Store.Listen] and [Store.Follow], and then closes the store; later
-// calls return [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
+// Close waits for the running calls, ends those of [Store.Listen], and then closes the store; later calls return
+// [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.isClosing()

@@ -47,7 +47,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStore(t, pool), hostPool(t, dsn))
+		return putter{newStore(t, pool), hostPool(t, dsn)}
 	},
 	serializable: func(t *testing.T) putter {
 		dsn := newDSN(t)
@@ -55,7 +55,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStore(t, pool), hostPool(t, dsn))
+		return putter{newStore(t, pool), hostPool(t, dsn)}
 	},
 }
 
@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 			keepsRules(t, func(t *testing.T) putter {
 				dsn := newDSN(t)
 				pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
-				return hurried(newStore(t, pool), hostPool(t, dsn))
+				return putter{newStore(t, pool), hostPool(t, dsn)}
 			})
 		})
 	}
@@ -236,21 +236,12 @@ func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error 
 		"Take":     func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
 		"Return":   func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 		"Layers":   func() error { return second(s.Layers(ctx, "run-1")) },
-		"Follow": func() error {
-			until, ready := context.WithCancel(ctx)
-			defer ready()
-			err := s.Follow(until, "", ready, func(watchdog.Event) {})
-			if ctx.Err() == nil && errors.Is(err, context.Canceled) {
-				err = nil
-			}
-			return err
-		},
 	}
 }
 
 // reading are the calls of tableCalls that only read.
 var reading = []string{
-	"Ended", "Follow", "History", "Layers", "LeaseSessions", "List", "ObserveLeases without suspects", "Read", "Select",
+	"Ended", "History", "Layers", "LeaseSessions", "List", "ObserveLeases without suspects", "Read", "Select",
 	"Session", "Stalled",
 }
 
@@ -338,16 +329,10 @@ func (p putter) emptied(tb testing.TB) putter {
 // Close does nothing, because the next rule uses the store again. The store is closed when the test ends.
 func (p putter) Close() error { return nil }
 
-// hurried returns a putter whose store polls often while it is followed.
-func hurried(s *postgres.Store, pool *pgxpool.Pool) putter {
-	s.SetFollowPause(10 * time.Millisecond)
-	return putter{s, pool}
-}
-
 // newPutter opens a store, and a pool with direct connections to its database.
 func newPutter(tb testing.TB, dsn, direct string) putter {
 	tb.Helper()
-	return hurried(openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct))
+	return putter{openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct)}
 }
 
 func TestLayers(t *testing.T) {

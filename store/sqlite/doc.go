@@ -93,8 +93,7 @@
 // the store looks where the path leads after a commit, once a second at most, and when it is closed: [ErrFileGone]. A
 // store that only reads does not look, and nobody notices that the log (-wal) alone was deleted.
 //
-// [Store.Transact] reads, decides and appends in such a shared transaction. [Store.Follow] looks for new rows twice a
-// second, so that it finds those of other processes, too.
+// [Store.Transact] reads, decides and appends in such a shared transaction.
 //
 // Between calls a store runs no goroutine of its own. A store from [Open] has the one goroutine that every sql.DB has.
 //

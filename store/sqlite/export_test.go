@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
@@ -28,9 +27,6 @@ const (
 func ReadCommitted(ctx context.Context, s *Store, query func() error) error {
 	return s.readCommitted(ctx, query)
 }
-
-// SetFollowPause has Follow look at the table more often. It must be called before Follow.
-func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }
 
 var listed = []any{1, "run", 3, 4, "parent", "host", "reason"}
 
@@ -59,7 +55,6 @@ var Planned = map[string]struct {
 	"insert":      {insertRows, []any{"[]"}},
 	"stored":      {selectStored, []any{"[]"}},
 	"layers":      {selectLayers, []any{"run"}},
-	"new":         {selectNew, []any{1, "event", "run"}},
 	"due start":   {selectDueStart, []any{1}},
 	"claim start": {claimStart, []any{"run", 1}},
 	"put off":     {putOffStart, []any{"run", 1, "key", 1, 1}},
@@ -79,6 +74,6 @@ var (
 	_ session.Lister              = (*Store)(nil)
 	_ session.BatchCanceller      = (*Store)(nil)
 	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.LayerStore         = (*Store)(nil)
 	_ watchdog.SpendStore         = (*Store)(nil)
 )

@@ -34,7 +34,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
-	s := &Store{db: db, file: file, owned: true, lockWait: lockWait, followPause: followPause}
+	s := &Store{db: db, file: file, owned: true, lockWait: lockWait}
 	err = s.migrate(ctx, c.Logger)
 	if err == nil {
 		s.returnWriter() // or the next call would open another connection, which reads the schema again
@@ -57,7 +57,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
-	s := &Store{db: db, file: "of the host", lockWait: lockWait, followPause: followPause}
+	s := &Store{db: db, file: "of the host", lockWait: lockWait}
 	path, err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx, c.Logger)
@@ -92,7 +92,7 @@ func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
-	s := &Store{file: file, owned: true, lockWait: lockWait, followPause: followPause, reader: &reader{}}
+	s := &Store{file: file, owned: true, lockWait: lockWait, reader: &reader{}}
 	if err := s.readCommitted(ctx, func() error { return s.checkSchema(ctx) }); err != nil {
 		return nil, errors.Join(s.wrapError("open", err), s.Close())
 	}

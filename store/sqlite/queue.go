@@ -181,12 +181,6 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	return true
 }
 
-func (q *queue) isClosed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return errors.Is(q.ended, ErrClosed)
-}
-
 // close refuses new requests and waits for the committer. It reports whether it is the first call.
 func (q *queue) close() (first bool) {
 	q.mu.Lock()

@@ -16,23 +16,22 @@ import (
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
 
-// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and
+// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore], a [watchdog.LayerStore] and
 // a [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the
 // methods of [Config] return one. It is safe for concurrent use, and several processes may use
 // one file.
 type Store struct {
-	db          *sql.DB
-	file        string // for errors
-	owned       bool   // opened by Open, and so closed by Close
-	lockWait    time.Duration
-	followPause time.Duration
-	queue       queue
-	identity    identity
-	idleWriter  *writer // kept between commits if the store owns its database; only the committer uses it
-	reads       sync.WaitGroup
-	stalled     lazyStatement // selectStalled
-	selection   lazyStatement // selectSelection
-	reader      *reader       // of OpenReadOnly, else nil
+	db         *sql.DB
+	file       string // for errors
+	owned      bool   // opened by Open, and so closed by Close
+	lockWait   time.Duration
+	queue      queue
+	identity   identity
+	idleWriter *writer // kept between commits if the store owns its database; only the committer uses it
+	reads      sync.WaitGroup
+	stalled    lazyStatement // selectStalled
+	selection  lazyStatement // selectSelection
+	reader     *reader       // of OpenReadOnly, else nil
 }
 
 // readAs is read for a query that returns something, which is nothing after an error.

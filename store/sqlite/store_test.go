@@ -108,10 +108,10 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 			}
 			t.Parallel()
 			if setup.each {
-				test(t, func(t *testing.T) putter { return setup.open(t).hurried() })
+				test(t, func(t *testing.T) putter { return setup.open(t) })
 				return
 			}
-			all := setup.open(t).hurried()
+			all := setup.open(t)
 			test(t, all.emptied)
 		})
 	}
@@ -233,12 +233,6 @@ type putter struct {
 	*sqlite.Store
 	other *sql.DB
 	kept  bool // for the next rule
-}
-
-// hurried returns the store after it was set to look at the table often while it is followed.
-func (p putter) hurried() putter {
-	p.SetFollowPause(10 * time.Millisecond)
-	return p
 }
 
 // emptied returns the store after it deleted all rows, for the next rule. That rule does not close it.

@@ -22,8 +22,7 @@ import (
 
 // A Database is a store that this program can open.
 type Database interface {
-	watchdog.EventStore
-	watchdog.FeedStore
+	watchdog.LayerStore
 	session.Store
 	session.Lister
 	Close() error

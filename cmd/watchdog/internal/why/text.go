@@ -30,7 +30,7 @@ type section struct {
 func Text(s story.Story) string {
 	sections := sectionsOf(s)
 	if left := fit(sections, maxLines-1); left > 0 {
-		what := fmt.Sprintf("%d lines; --json has all, and watchdog tail all events", left)
+		what := fmt.Sprintf("%d lines; --json has all", left)
 		sections = append(sections, section{label: "left out", entries: []string{what}})
 	}
 	var b strings.Builder
