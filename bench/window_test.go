@@ -42,7 +42,9 @@ func BenchmarkWindow(b *testing.B) {
 type windowRun watchdog.Run
 
 func (r windowRun) config(store watchdog.EventStore) watchdog.Config {
-	return watchdog.Config{Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: 1000 * time.Hour}}
+	return watchdog.Config{
+		Store: store, Logger: quiet, RecordTimeout: time.Minute, Budget: watchdog.Budget{WallClock: 1000 * time.Hour},
+	}
 }
 
 func (r windowRun) attach(b *testing.B, store watchdog.EventStore) *watchdog.Watchdog {

@@ -44,6 +44,7 @@ func Check(t *testing.T, s Store) {
 	t.Run("a start is owed", c.owed)
 	t.Run("a sweeper cancels what is stalled, and runs of a dead process", c.swept)
 	t.Run("new runs and rows are written beside the old ones", c.added)
+	t.Run("processes that begin a run at once have one start", c.together)
 }
 
 // CheckLeftovers opens a store, and expects what it logs of tables that nothing reads any more: one warning of each,
@@ -257,6 +258,32 @@ func (c check) added(t *testing.T) {
 	stop()
 	works(t, <-ended)
 	equal(t, session.Finished, c.session(t, "new").Status)
+}
+
+func (c check) together(t *testing.T) {
+	starts := make(chan time.Time, 16)
+	for n := range cap(starts) {
+		go func() {
+			now := clock.NewMock()
+			now.Set(noon.Add(time.Duration(n) * time.Second))
+			w, err := watchdog.New(t.Context(), watchdog.Run{ID: "together", Continue: true}, watchdog.Config{
+				Store: c.store, Clock: now, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Error(err)
+			} else if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+			starts <- w.StartedAt()
+		}()
+	}
+	first := <-starts
+	for range cap(starts) - 1 {
+		equal(t, first, <-starts)
+	}
+	all := c.read(t, "together")
+	equal(t, 1, len(all))
+	equal(t, watchdog.EventStart, all[0].Type)
 }
 
 func (c check) read(t *testing.T, run string) []watchdog.Event {
