@@ -4,12 +4,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -28,12 +26,10 @@ type account struct {
 type sessionLedger struct {
 	tree *driver.Tree
 	ledger.Ledger
-	session *account
-	line    line
 }
 
-// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
-// scopes after its own. It is nil if there is none, and for a nil Watchdog.
+// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend]: what a host
+// keeps for [Spend].Used. It is nil if there is none, and for a nil Watchdog.
 func (w *Watchdog) Usage() []Usage {
 	if w == nil {
 		return nil
@@ -59,7 +55,7 @@ func (r *run) accountOf() *account {
 		a.in = a.outer.in
 		a.in.OpenLayer(&a.Account, &a.outer.Account, spend, r.limits.currency)
 	} else {
-		a.in = &sessionLedger{tree: r.Tree, session: a}
+		a.in = &sessionLedger{tree: r.Tree}
 		a.in.OpenSession(&a.Account, spend, r.limits.currency)
 	}
 	r.account.CompareAndSwap(nil, a)
@@ -83,18 +79,8 @@ func (a *account) nearest() *run {
 	return nil
 }
 
-// learn brings what all have used of shared limits into the decision. The caller holds the tree.
-func (a *account) learn() {
-	if a != nil {
-		s := a.in.tree.Shared()
-		s.Lock()
-		defer s.Unlock()
-		a.Learn()
-	}
-}
-
 // traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
-// the tree, and not what it draws on.
+// the tree.
 func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal, currency string) {
 	if r := a.nearest(); r != nil && r.Tree.Trace != nil {
 		told := machine.Signal{Signal: s, Currency: currency}
@@ -109,7 +95,7 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 	}
 	r.Locked(func() {
 		for _, u := range a.usage() {
-			key := fold.CountKey(u.Limit, u.Tool, u.Scope)
+			key := fold.CountKey(u.Limit, u.Tool)
 			s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
 			if i := machine.LimitOf(a.Spend, key); i >= 0 {
 				c := &a.Spend.Counts[i]
@@ -124,7 +110,6 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 
 // usage is how far each limit is used. The caller holds the tree.
 func (a *account) usage() (all []Usage) {
-	a.learn()
 	all = slices.Grow(all, len(a.Spend.Limits))
 	for i := range a.Spend.Limits {
 		all = append(all, a.usageOf(a.Spend.Use(i)))
@@ -134,9 +119,8 @@ func (a *account) usage() (all []Usage) {
 
 func (a *account) usageOf(c verdict.CountUse) Usage {
 	u := Usage{
-		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
-		Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
-		Pattern: c.Pattern,
+		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed,
+		Needed: c.Needed, Pattern: c.Pattern,
 	}
 	if c.Kind == verdict.KindCost {
 		u.Currency = a.Currency
@@ -144,45 +128,15 @@ func (a *account) usageOf(c verdict.CountUse) Usage {
 	return u
 }
 
-// lock locks the tree, and all that the session draws on.
-func (in *sessionLedger) lock() (s driver.Shared) {
-	in.tree.Lock()
-	s = in.tree.Shared()
-	s.Lock()
-	return s
-}
-
-// close takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
-// channel that is closed when that is done, nil if there is nothing to do.
-func (a *account) close() (done <-chan struct{}) {
+// close admits nothing any more.
+func (a *account) close() {
 	if a == nil {
-		return nil
+		return
 	}
 	a.in.tree.Lock()
-	first := a.Close()
-	a.in.tree.Unlock()
-	s := a.in.tree.Shared()
-	switch {
-	case a.outer != nil:
+	defer a.in.tree.Unlock()
+	a.Close()
+	if a.outer != nil {
 		a.run.Store(nil)
-		return nil
-	case !a.in.tree.Shares() || !first && !s.Owes():
-		return nil
 	}
-	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
-	if first {
-		end = func() {
-			s.Close(func(l *share.Limit, err error) {
-				bounded.Quietly(func() {
-					a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(),
-						"error", err)
-				})
-			})
-		}
-	}
-	if a.in.tree.Inline {
-		end()
-		return nil
-	}
-	return bounded.Aside(end)
 }

@@ -141,13 +141,11 @@ type Usage struct {
 	// such as "tool_calls", or "loop".
 	Run   string `json:"run,omitempty"`
 	Limit string `json:"limit"`
-	// Tool is the one tool that it limits, Scope who shares it; empty for all tools, and for a limit of the run alone.
-	Tool  string `json:"tool,omitempty"`
-	Scope string `json:"scope,omitempty"`
+	// Tool is the one tool that it limits, empty for all tools.
+	Tool string `json:"tool,omitempty"`
 	// Currency is that of a cost, whose numbers are micro-units.
 	Currency string `json:"currency,omitempty"`
-	// Used is what was settled, Admitted what open calls may use besides, Allowed the limit with its extensions. Of a
-	// shared limit they are as of the last slice that this process took.
+	// Used is what was settled, Admitted what open calls may use besides, Allowed the limit with its extensions.
 	Used     int64 `json:"used"`
 	Admitted int64 `json:"admitted,omitempty"`
 	Allowed  int64 `json:"allowed"`
@@ -175,9 +173,6 @@ func (u Usage) String() string {
 	name := strings.ReplaceAll(u.Limit, "_", " ")
 	if u.Tool != "" {
 		name = fmt.Sprintf("%s of %q", name, u.Tool)
-	}
-	if u.Scope != "" {
-		name = fmt.Sprintf("%s shared by %q", name, u.Scope)
 	}
 	if u.Pattern != "" {
 		return fmt.Sprintf("%s: the same %d times (%s)", name, u.Used, u.Pattern)
@@ -229,7 +224,7 @@ func usageOfRecord(runID string, s *record.Spend) *Usage {
 		return nil
 	}
 	return &Usage{
-		Run: runID, Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
+		Run: runID, Limit: s.Limit, Tool: s.Tool, Currency: s.Currency,
 		Used: int64(s.Used), Admitted: int64(s.Admitted), Allowed: int64(s.Allowed),
 		Needed: int64(s.Needed), Pattern: s.Pattern,
 	}

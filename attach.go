@@ -13,7 +13,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/share"
 )
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -94,10 +93,6 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		}
 		return attach(ctx, named, cfg, resume)
 	}
-	if err := r.openSpend(ctx, cfg, &found); err != nil {
-		_ = w.Close() // the error counts; nothing was stopped
-		return nil, err
-	}
 	r.account.Load().traceSpent(r, &found)
 	r.start()
 	return w, nil
@@ -109,7 +104,7 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkLoop(), cfg.checkSpend()); err != nil {
+	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkLoop()); err != nil {
 		return nil, nil, err
 	}
 	cfg = cfg.inForce()
@@ -213,16 +208,16 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		Records: cfg.RecordInterrupts,
 	}
 	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
-	r.setUp(heeds, len(cfg.Scopes) > 0)
+	r.setUp(heeds)
 	return &made.Watchdog, nil
 }
 
 // setUp makes what the run needs from the beginning.
-func (r *run) setUp(heeds, shares bool) {
+func (r *run) setUp(heeds bool) {
 	if heeds {
 		r.Node.Heed()
 	}
-	if shares || len(r.limits.Counts) > 0 {
+	if len(r.limits.Counts) > 0 {
 		a := r.accountOf()
 		r.Node.Count(&a.Account)
 	}
@@ -277,48 +272,4 @@ func (r *run) start() {
 			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)
 		})
 	}
-}
-
-// openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
-func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
-	store := cfg.spendStore()
-	if store == nil || r.Node.Disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.Over() {
-		return nil
-	}
-	a := r.accountOf()
-	if err := a.share(r, cfg, store, found).Begin(ctx); err != nil {
-		return fmt.Errorf("read what was spent: %w", err)
-	}
-	r.Locked(a.learn)
-	return nil
-}
-
-// share has the session draw on its limits. The run's keeper and its timer may look at them already.
-func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *share.Set {
-	t := r.Tree
-	by := share.Carrier{Clock: t.Clock, Timeout: t.Timeout, Inline: t.Inline, Stopwatch: t.Stopwatch}
-	s := share.NewSet(by, &a.in.Ledger, t)
-	t.Lock()
-	defer t.Unlock()
-	if !cfg.forgets {
-		window := found.SpendName()
-		for _, tool := range toolsOf(r.limits.Counts) {
-			name := r.Node.SpendID(window, tool)
-			s.Add(share.Own(keptLimit{store: store, scope: name, currency: r.limits.currency}), "", tool)
-		}
-	}
-	for i := range cfg.Scopes {
-		of := &cfg.Scopes[i]
-		limits, currency := of.Spend.limits(of.Scope), of.Spend.Cost.Currency
-		a.in.AddLimits(limits, currency)
-		if of.Period == PeriodNone { // of others the events do not say in which of their windows something was asked
-			machine.RestoreScope(a.Spend, of.Scope, r.limits.Ladders, found)
-		}
-		for _, tool := range toolsOf(limits) {
-			kept := keptLimit{store, toolScope(of.Scope, tool), of.Period, of.Zone, currency}
-			s.Add(share.Open(kept), of.Scope, tool)
-		}
-	}
-	a.in.tree.Share(s)
-	return s
 }

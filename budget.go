@@ -134,7 +134,7 @@ func (b *Budget) limits() verdict.Limits {
 		WallClock: b.wallClock(), WarnAt: inOrder(b.WarnAt), Reserve: b.Reserve, Safety: off(b.Safety),
 		Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
-		Counts: b.Spend.limits(""),
+		Counts: b.Spend.limits(),
 	}
 }
 
@@ -262,7 +262,7 @@ func (b *Budget) checkLadders() error {
 		return nil
 	}
 	for _, ladder := range b.Ladders.listed() {
-		// The others can be on all the same: a hold may bring its own cap and idle, a scope its own limits.
+		// The others can be on all the same: a hold may bring its own cap and idle.
 		if ladder.limit == verdict.NoProgress && off(b.NoProgress) == NoLimit && len(*ladder.rungs) > 0 {
 			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)
 		}

@@ -3,7 +3,6 @@ package watchdog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,7 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -30,12 +28,6 @@ type Config struct {
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
-	// SpendStore keeps what the limits of Budget.Spend and of Scopes are charged with, where the Store does not. Nil
-	// means the Store, which must be one if such limits are set. Without a Store, what the run spends is forgotten with
-	// it.
-	SpendStore SpendStore
-	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
-	Scopes []SharedSpend
 	// MaxStops is how often in a row guards may have stopped the run before [Resume] refuses to go on with it: one that
 	// fails again and again is not helped by another window. A window that was complete ends the row. Zero and [NoLimit]
 	// mean any number. Another guard's stops count, too; what the ResumePolicy of package sweep starts again is limited
@@ -198,42 +190,4 @@ func (cfg *Config) inForce() *Config {
 	off := *cfg
 	off.Store, off.Keeper, off.OnSignal, off.RecordInterrupts = nowhere{}, nil, nil, false
 	return &off
-}
-
-func (cfg *Config) checkSpend() error {
-	if err := errors.Join(checkScopes(cfg.Scopes), cfg.checkCurrencies()); err != nil {
-		return err
-	}
-	able := cfg.spendStore() != nil
-	switch {
-	case !able && len(cfg.Scopes) > 0:
-		return fmt.Errorf("%w config: Scopes are set, and Store is a %T, which is no SpendStore; set SpendStore", ErrInvalid,
-			cfg.Store)
-	case !able && len(toolsOf(cfg.Budget.Spend.limits(""))) > 0:
-		return fmt.Errorf("%w config: Budget.Spend has limits, and Store is a %T, which is no SpendStore: what was spent "+
-			"would be forgotten with the process; set SpendStore, to a Memory if it may be", ErrInvalid, cfg.Store)
-	case cfg.forgets && len(cfg.Scopes) > 0 && cfg.SpendStore == nil:
-		return fmt.Errorf("%w config: Scopes are set without a Store; set SpendStore to what the runs share", ErrInvalid)
-	}
-	return nil
-}
-
-func (cfg *Config) checkCurrencies() error {
-	currency := cfg.Budget.Spend.Cost.Currency
-	for _, s := range cfg.Scopes {
-		other := s.Spend.Cost.Currency
-		if currency = cmp.Or(currency, other); other != "" && other != currency {
-			return fmt.Errorf("%w config: scope %q counts %s, and another limit of the run %s", ErrInvalid, s.Scope, other,
-				currency)
-		}
-	}
-	return nil
-}
-
-func (cfg *Config) spendStore() SpendStore {
-	if cfg.SpendStore != nil {
-		return cfg.SpendStore
-	}
-	store, _ := unwrap.To[SpendStore, EventStore](cfg.Store)
-	return store
 }

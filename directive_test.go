@@ -417,8 +417,9 @@ func TestExtendSpend(t *testing.T) {
 		f.cfg.Budget.Spend = both
 		wd := f.attach()
 		for text, more := range map[string]watchdog.Spend{
-			"Reserve and WarnAt":      {Requests: 1, Reserve: watchdog.Totals{Requests: 1}},
-			"WarnAt cannot":           {Requests: 1, WarnAt: []float64{}},
+			"Reserve, WarnAt":         {Requests: 1, Reserve: watchdog.Totals{Requests: 1}},
+			"WarnAt and Used":         {Requests: 1, WarnAt: []float64{}},
+			"and Used cannot":         {Requests: 1, Used: []watchdog.Usage{{Limit: "requests", Used: 1}}},
 			"Requests is -1":          {Requests: watchdog.None},
 			"no limit of ToolCalls":   {ToolCalls: 1},
 			"no limit of Tools":       {Tools: map[string]int64{"other": 1}},
@@ -486,22 +487,6 @@ func TestSpendTakenUp(t *testing.T) {
 		f.pass(0)
 		require.Equal(f.t, []string{"retry 1"}, polled(wd))
 	})
-	runFixture(t, "an hour is warned of again, because the events do not say in which hour it was", func(f *fixture) {
-		warned := 0
-		f.cfg.OnWarning = func(watchdog.Warning) { warned++ }
-		f.cfg.Scopes = hourlyTeam(10)
-		f.cfg.Scopes[0].Spend.WarnAt = []float64{0.5}
-		wd := f.attach()
-		require.NoError(f.t, admit(f.t, wd, requests(6)).Settle(requests(6)))
-		f.pass(0)
-		require.NoError(f.t, wd.Close())
-		require.Equal(f.t, 1, warned)
-		c, err := f.attach().Admit(context.Background(), "", requests(1))
-		require.NoError(f.t, err)
-		require.NoError(f.t, c.Settle(requests(1)))
-		f.pass(0)
-		require.Equal(f.t, 2, warned)
-	})
 }
 
 // TestExtendedElsewhere protects a call from being refused for a limit that another process has extended.
@@ -547,7 +532,6 @@ func TestExtendedElsewhere(t *testing.T) {
 			Store: &watchdog.Memory{}, Logger: quiet,
 			Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 10, WarnAt: []float64{}}},
 		}
-		cfg.SpendStore = &slowSpend{}
 		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		wd := attachTo(context.Background(), t, run, cfg)
 		operator := attachTo(context.Background(), t, run, cfg)

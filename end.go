@@ -103,10 +103,9 @@ func (r *run) interruptEvent(signal, name string) (e fold.Event) {
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
-// [ErrClosed]. If an event of the run could not be recorded yet, or what a call used beyond its admission could not be
-// charged ([Charge.Settle]), Close tries once more and returns the error if that fails; it can be called again to try
-// again, and nothing else does any more. Otherwise, and for a nil Watchdog, it returns nil. It waits at most twice the
-// record timeout.
+// [ErrClosed]. If an event of the run could not be recorded yet, Close tries once more and returns the error if that
+// fails; it can be called again to try again, and nothing else does any more. Otherwise, and for a nil Watchdog, it
+// returns nil. It waits at most twice the record timeout.
 func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
@@ -126,16 +125,9 @@ func (w *Watchdog) Close() error {
 }
 
 // close does what is left to do for a run that has ended by it, or before.
-func (r *run) close(began time.Time) (err error) {
+func (r *run) close(began time.Time) error {
 	t, told := r.Tree, r.TellAside()
-	spending := clocks.Now(t.Clock)
-	spent := r.account.Load().close()
-	defer func() {
-		t.Await(spending, spent)
-		if r.Outer() == nil {
-			err = errors.Join(err, t.Shared().Unpaid())
-		}
-	}()
+	r.account.Load().close()
 	t.Await(began, r.Record.Underway())
 	defer r.tellKeeper(began)
 	if r.Record.Waiting() {

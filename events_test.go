@@ -294,6 +294,18 @@ func TestSpendEventGoldens(t *testing.T) {
 			watchdog.Amount{Cost: euros(4_000_000)}, watchdog.Amount{Cost: euros(1_000_001)})},
 		"cancel_tool": {watchdog.EventCancel, spent(watchdog.Spend{Tools: map[string]int64{"rm": 1}}, watchdog.Ladders{},
 			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, watchdog.Amount{ToolCalls: 1, Tool: "rm"})},
+		"complete_spent": {watchdog.EventComplete, func(b *fixture) {
+			b.cfg.Budget.Spend = watchdog.Spend{
+				Cost: euros(5_000_000), Requests: 10, Turns: 10, Errors: 3, Tools: map[string]int64{"rm": 3},
+				Used: []watchdog.Usage{{Limit: "requests", Used: 2, Admitted: 1}},
+			}
+			wd := b.attach()
+			layer := openLayer(b.t, wd, "step", watchdog.Budget{Spend: watchdog.Spend{Requests: 5}})
+			amount := watchdog.Amount{Cost: euros(40_000), Requests: 1, Result: watchdog.ResultError}
+			require.NoError(b.t, admit(b.t, layer, amount).Settle(amount))
+			admit(b.t, wd, watchdog.Amount{ToolCalls: 1, Tool: "rm"})
+			require.NoError(b.t, wd.Complete())
+		}},
 		"warning_requests": {watchdog.EventWarning, spent(watchdog.Spend{Requests: 10}, watchdog.Ladders{}, requests(8))},
 		"wrap_up_requests": {watchdog.EventWrapUp, spent(ten, watchdog.Ladders{}, requests(7), requests(2))},
 		"decision_requests": {watchdog.EventWarning, spent(watchdog.Spend{Requests: 10, WarnAt: []float64{}}, watchdog.Ladders{
@@ -301,6 +313,7 @@ func TestSpendEventGoldens(t *testing.T) {
 		}, requests(7), requests(4))},
 		"extend_requests": {watchdog.EventExtend, func(b *fixture) {
 			spent(watchdog.Spend{Requests: 10}, watchdog.Ladders{}, requests(7))(b)
+			b.cfg.Budget.Spend.Used = []watchdog.Usage{{Limit: "requests", Used: 7}}
 			wd := b.resume()
 			require.NoError(b.t, wd.ExtendSpend(watchdog.Spend{Requests: 5}))
 		}},

@@ -15,7 +15,6 @@ func ExampleWatchdog_Admit() {
 	ctx := context.Background()
 	eur := func(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
 	wd, err := watchdog.New(ctx, watchdog.Run{ID: "session-1"}, watchdog.Config{
-		SpendStore: &watchdog.Memory{}, // of this process; a store in a database keeps what was spent
 		Budget: watchdog.Budget{
 			Spend:   watchdog.Spend{Cost: eur(1_000_000)},
 			Ladders: watchdog.Ladders{Cost: []watchdog.DirectiveKind{watchdog.DirectiveWait}}, // else the run ends
@@ -44,32 +43,6 @@ func ExampleWatchdog_Admit() {
 	// second: call of run session-1 refused: cost: 0.30 EUR of 1.00 EUR left beside 0.70 EUR for calls under way, and this call may need 0.40 EUR; make it smaller, or extend the limit
 	// second, later: <nil>
 	// cost: 0.15 EUR of 1.00 EUR used, 0.40 EUR admitted
-}
-
-// A call that can be made smaller takes what there is, and at least 1,024 tokens of output: its maximum of output is set
-// to what it was granted.
-func ExampleWatchdog_AdmitWithin() {
-	ctx := context.Background()
-	wd, err := watchdog.New(ctx, watchdog.Run{ID: "session-1"}, watchdog.Config{
-		Budget:   watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}},
-		PollOnly: true, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer wd.Close()
-
-	least := watchdog.Amount{InputTokens: 3_000, OutputTokens: 1_024}
-	most := watchdog.Amount{InputTokens: 3_000, OutputTokens: 32_000}
-	charge, granted, err := wd.AdmitWithin(ctx, "turn-1", least, most, 0)
-	fmt.Println(granted.OutputTokens, err)
-
-	err = charge.Settle(watchdog.Amount{InputTokens: 2_800, OutputTokens: 1_200}) // what the provider bills
-	fmt.Println(wd.Usage()[0], err)
-	// Output:
-	// 7000 <nil>
-	// tokens: 4,000 of 10,000 used <nil>
 }
 
 // The reserve is what a run keeps for returning what it has. The first call that does not fit in the rest asks for
@@ -111,45 +84,42 @@ func ExampleRefused() {
 	// <nil>
 }
 
-// Runs of a tenant share a limit for a day, whatever process they are in: what one of them used is not there for the
-// others.
-func ExampleSharedSpend() {
-	ctx, store := context.Background(), &watchdog.Memory{}
-	begin := func(id string) (*watchdog.Watchdog, error) {
-		return watchdog.New(ctx, watchdog.Run{ID: id}, watchdog.Config{
-			SpendStore: store,
-			Scopes: []watchdog.SharedSpend{{
-				Scope: "tenant-7", Spend: watchdog.Spend{Requests: 100},
-				Period: watchdog.PeriodDay, Zone: "UTC",
-			}},
+// A host keeps Usage, and hands it in when its process begins again. What was used counts on, and what was admitted stays
+// charged, because a call that was cut off may be billed.
+func ExampleSpend_restart() {
+	ctx := context.Background()
+	var kept []watchdog.Usage // in the host's database
+	begin := func() (*watchdog.Watchdog, error) {
+		return watchdog.New(ctx, watchdog.Run{ID: "session-1"}, watchdog.Config{
+			Budget:   watchdog.Budget{Spend: watchdog.Spend{Requests: 100, Used: kept}},
 			PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 		})
 	}
-	one, err := begin("session-1")
+	wd, err := begin()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer one.Close()
-	other, err := begin("session-2")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer other.Close()
-
-	charge, err := one.Admit(ctx, "", watchdog.Amount{Requests: 70})
+	first, err := wd.Admit(ctx, "", watchdog.Amount{Requests: 50})
 	if err == nil {
-		err = charge.Settle(watchdog.Amount{Requests: 70})
+		err = first.Settle(watchdog.Amount{Requests: 20})
 	}
-	fmt.Println("one:", err)
-	_, err = other.Admit(ctx, "", watchdog.Amount{Requests: 31})
-	fmt.Println("other:", err)
-	fmt.Println("one goes on:", one.Stop() == nil)
-	fmt.Println("other has ended:", errors.Is(context.Cause(other.Context()), watchdog.RequestsExceeded))
+	fmt.Println("first:", err)
+	_, err = wd.Admit(ctx, "", watchdog.Amount{Requests: 30})
+	fmt.Println("second:", err)
+	kept = wd.Usage() // before the call is made, in which the process is killed
+	_ = wd.Close()
+
+	wd, err = begin()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+	_, err = wd.Admit(ctx, "", watchdog.Amount{Requests: 51})
+	fmt.Println("after the restart:", err)
 	// Output:
-	// one: <nil>
-	// other: call of run session-2 refused: requests shared by "tenant-7": 30 of 100 left, and this call may need 31; make it smaller, or extend the limit
-	// one goes on: true
-	// other has ended: true
+	// first: <nil>
+	// second: <nil>
+	// after the restart: call of run session-1 refused: requests: 50 of 100 left, and this call may need 51; make it smaller, or extend the limit
 }

@@ -106,10 +106,9 @@ func extensionBy(d time.Duration, m machine.Moment) (fold.Event, error) {
 }
 
 // ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
-// before it counts. Warnings and the reserve of such a limit begin again, and so does its ladder. Limits of scopes are
-// extended by raising them where they are configured.
+// before it counts. Warnings and the reserve of such a limit begin again, and so does its ladder.
 //
-// The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve or WarnAt is set, or if the
+// The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve, WarnAt or Used is set, or if the
 // run has no such limit; [ErrEnded] if the run has ended, or for a nil Watchdog; or it is the store's error. Then the
 // limits are as before, unless the store was too slow to answer and keeps the event after all. A run that is disabled
 // has no limits, and nothing is done.
@@ -132,21 +131,19 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 
 func (r *run) extendSpend(given map[fold.Key]int64) error {
 	total := map[fold.Key]int64{}
-	err := r.recordExtension(clocks.Now(r.Tree.Clock), 0, total, func(m machine.Moment) (fold.Event, error) {
+	return r.recordExtension(clocks.Now(r.Tree.Clock), 0, total, func(m machine.Moment) (fold.Event, error) {
 		return m.Extend(0, r.extended(given, total)), nil
 	})
-	r.Locked(func() { r.accountOf().in.line.callNext() })
-	return err
 }
 
 // givenBy returns how much more each limit gets.
 func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
-	if more.Reserve != (Totals{}) || more.WarnAt != nil {
-		return nil, fmt.Errorf("%w extension: Reserve and WarnAt cannot be extended; leave them out", ErrInvalid)
+	if more.Reserve != (Totals{}) || more.WarnAt != nil || more.Used != nil {
+		return nil, fmt.Errorf("%w extension: Reserve, WarnAt and Used cannot be extended; leave them out", ErrInvalid)
 	}
 	given = map[fold.Key]int64{}
 	for one := range more.listed() {
-		key := fold.CountKey(one.kind.String(), one.tool, "")
+		key := fold.CountKey(one.kind.String(), one.tool)
 		switch {
 		case one.max == 0:
 			continue

@@ -74,7 +74,7 @@ func newFixture(t *testing.T) *fixture {
 	b := &fixture{t: t, clock: &machine{Mock: clock.NewMock()}, store: &flakyStore{}}
 	b.clock.Set(noon)
 	b.run = watchdog.Run{ID: "s-1", StartedAt: noon}
-	b.cfg = watchdog.Config{Store: b.store, SpendStore: &b.store.Memory, Clock: b.clock, Logger: quiet}
+	b.cfg = watchdog.Config{Store: b.store, Clock: b.clock, Logger: quiet}
 	return b
 }
 

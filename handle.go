@@ -107,8 +107,7 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 			continue
 		}
 		all = append(all, handle.Spend{
-			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
-			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Counts[i].Refused,
+			Limit: u.Limit, Tool: u.Tool, Currency: u.Currency, Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Counts[i].Refused,
 			Reserve: limit.Reserve, WarnAt: limit.WarnAt,
 		})
 	}

@@ -105,7 +105,7 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	}
 	layer.Node.Rules = r.Node.Rules
 	layer.Node.Rules.Limits, layer.Node.Rules.Records = &layer.limits.Limits, false
-	layer.setUp(traces || !r.Node.Disabled && budget.heedsSignals(), false)
+	layer.setUp(traces || !r.Node.Disabled && budget.heedsSignals())
 	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
 	return w, nil
 }

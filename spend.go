@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -32,6 +31,14 @@ type Spend struct {
 	// WarnAt holds the fractions of each limit at which the run is warned, as [Budget].WarnAt does. Nil means
 	// [DefaultWarnAt], an empty slice no warnings.
 	WarnAt []float64
+	// Used is what the run has used before this process, in its window: what [Watchdog.Usage] returned there, which the
+	// host has kept. What is used and admitted counts for the limits from the first [Watchdog.Admit] on, in the units of
+	// Usage. What is not limited here, and how many calls in a row failed, is left out. That of a [Watchdog.Layer] counts
+	// for the layer alone. Nil is nothing.
+	//
+	// A process that keeps Usage before a call that was admitted is made, and again when it is settled, never oversteps a
+	// limit after a restart: a call that was cut off may be billed, and stays charged.
+	Used []Usage
 }
 
 type countedLimit struct {
@@ -83,6 +90,9 @@ func (s *Spend) check() error {
 			return fmt.Errorf("%w budget: a name in Spend.Tools %s", ErrInvalid, flaw)
 		}
 	}
+	if err := s.checkUsed(); err != nil {
+		return err
+	}
 	switch flaw := currencyFlaw(s.Cost.Currency); {
 	case flaw != "":
 		return fmt.Errorf("%w budget: the currency of Spend.Cost %s", ErrInvalid, flaw)
@@ -93,6 +103,37 @@ func (s *Spend) check() error {
 		return fmt.Errorf("%w budget: Spend.WarnAt is set and Spend has no limit", ErrInvalid)
 	}
 	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
+}
+
+// checkUsed finds what no [Watchdog.Usage] has returned.
+func (s *Spend) checkUsed() error {
+	for i, u := range s.Used {
+		flaw := ""
+		switch currency := cmp.Or(s.Cost.Currency, u.Currency); {
+		case verdict.KindOf(u.Limit) < 0:
+			flaw = fmt.Sprintf("has the limit %q, which is none; use what Usage returned", u.Limit)
+		case u.Used < 0 || u.Admitted < 0:
+			flaw = fmt.Sprintf("is %d, and %d admitted; neither can be negative", u.Used, u.Admitted)
+		case u.Currency != "" && u.Currency != currency:
+			flaw = fmt.Sprintf("is in %s, and Cost in %s", u.Currency, currency)
+		case slices.ContainsFunc(s.Used[:i], func(o Usage) bool { return o.Limit == u.Limit && o.Tool == u.Tool }):
+			flaw = "is a second one of its limit"
+		default:
+			continue
+		}
+		return fmt.Errorf("%w budget: Spend.Used[%d] %s", ErrInvalid, i, flaw)
+	}
+	return nil
+}
+
+// usedOf is what was used before this process of what a limit counts, which adds up.
+func (s *Spend) usedOf(l countedLimit) int64 {
+	for _, u := range s.Used {
+		if u.Limit == l.kind.String() && u.Tool == l.tool && l.kind.Adds() {
+			return verdict.AddCount(u.Used, u.Admitted)
+		}
+	}
+	return 0
 }
 
 func (l countedLimit) name() string {
@@ -137,7 +178,7 @@ func limitOf(limit int64) int64 {
 func (s *Spend) isZero() bool {
 	numbers := s.InputTokens | s.OutputTokens | s.Tokens | s.CallInput | s.Requests | s.Turns | s.ToolCalls | s.Errors |
 		s.Retries
-	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil
+	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil && s.Used == nil
 }
 
 // none reports whether nothing is limited.
@@ -153,8 +194,8 @@ func (s *Spend) none() bool {
 	return true
 }
 
-// limits are those that are on, as the decision takes them, of a scope or the run's own.
-func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
+// limits are those that are on, as the decision takes them.
+func (s *Spend) limits() (limits []verdict.CountLimit) {
 	warnAt := inOrder(s.WarnAt)
 	for l := range s.listed() {
 		limit := limitOf(l.max)
@@ -162,76 +203,9 @@ func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
 			continue
 		}
 		limits = append(limits, verdict.CountLimit{
-			CountID: verdict.CountID{Kind: l.kind, Tool: l.tool, Scope: scope}, Max: limit, Reserve: l.reserve,
+			CountID: verdict.CountID{Kind: l.kind, Tool: l.tool}, Max: limit, Reserve: l.reserve, Used: s.usedOf(l),
 			WarnAt: warnAt,
 		})
 	}
 	return limits
-}
-
-// A SharedSpend is limits that several runs share, such as those of a tenant, a fleet, a day: what each of them uses
-// counts for all, whatever process it runs in. A run names them in its [Config]; its layers count for them, too.
-type SharedSpend struct {
-	// Scope names it, at most [MaxAggregateID] characters, with that of a tool of Spend.Tools.
-	Scope string
-	// Spend holds the limits, which every run that names the scope should give alike. CallInput, Errors and Retries are
-	// of a run alone.
-	Spend Spend
-	// Period and Zone say when the count begins again, by the clock of the store. The zero value is never.
-	Period Period
-	Zone   string
-}
-
-// toolScope is the name under which a store keeps the limit of one tool.
-func toolScope(scope, tool string) string {
-	if tool == "" {
-		return scope
-	}
-	return scope + "/tool/" + tool
-}
-
-func checkScopes(scopes []SharedSpend) error {
-	seen := map[string]bool{}
-	for _, s := range scopes {
-		if err := s.check(); err != nil {
-			return err
-		}
-		if seen[s.Scope] {
-			return fmt.Errorf("%w config: Scopes has %q twice", ErrInvalid, s.Scope)
-		}
-		seen[s.Scope] = true
-	}
-	return nil
-}
-
-func (s *SharedSpend) check() error {
-	if flaw := record.TextFlaw(s.Scope, MaxAggregateID); flaw != "" {
-		return fmt.Errorf("%w config: the name of a scope %s", ErrInvalid, flaw)
-	}
-	for tool := range s.Spend.Tools {
-		if flaw := record.TextFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
-			return fmt.Errorf("%w config: scope %q with the name of its tool %s", ErrInvalid, s.Scope, flaw)
-		}
-	}
-	if err := errors.Join(s.Spend.check(), s.Period.check(s.Zone)); err != nil {
-		return fmt.Errorf("scope %q: %w", s.Scope, err)
-	}
-	switch {
-	case s.Spend.none():
-		return fmt.Errorf("%w config: scope %q has no limit", ErrInvalid, s.Scope)
-	case min(limitOf(s.Spend.CallInput), limitOf(s.Spend.Errors), limitOf(s.Spend.Retries)) != NoLimit:
-		return fmt.Errorf("%w config: scope %q has CallInput, Errors or Retries, which are limits of one run; set them in "+
-			"Budget", ErrInvalid, s.Scope)
-	}
-	return nil
-}
-
-// toolsOf are the tools that the limits are of which add up, each once; the empty one is all.
-func toolsOf(limits []verdict.CountLimit) (tools []string) {
-	for _, l := range limits {
-		if l.Kind < verdict.KindCallInput && !slices.Contains(tools, l.Tool) {
-			tools = append(tools, l.Tool)
-		}
-	}
-	return tools
 }

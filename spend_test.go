@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"math"
 	"runtime"
@@ -136,42 +135,6 @@ func TestSpendWarningObserved(t *testing.T) {
 	})
 }
 
-// TestWindowOfSpend protects what a window has spent from a host that keeps its start in whole seconds, and each window
-// from what another one has spent.
-func TestWindowOfSpend(t *testing.T) {
-	const part = 234567 * time.Microsecond
-	begin := func(f *fixture) *watchdog.Watchdog {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 64, WarnAt: []float64{}}
-		f.run.StartedAt = noon.Add(part)
-		f.pass(2 * part)
-		wd := f.attach()
-		admit(t, wd, requests(40))
-		return wd
-	}
-	used := func(wd *watchdog.Watchdog) int64 { return wd.Usage()[0].Used }
-	runFixture(t, "a start in whole seconds is that of the window, before any event", func(f *fixture) {
-		begin(f)
-		for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
-			f.run.StartedAt = kept
-			require.EqualValues(t, 40, used(f.attach()), kept)
-		}
-		require.Empty(t, f.events(watchdog.EventResume))
-	})
-	runFixture(t, "a resume within the second begins at zero, and is found again", func(f *fixture) {
-		_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
-		require.NoError(t, err)
-		f.pass(part)
-		resumed := f.resume()
-		require.Equal(t, noon.Add(3*part), resumed.StartedAt())
-		require.Zero(t, used(resumed))
-		admit(t, resumed, requests(7))
-		for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
-			f.run.StartedAt = kept
-			require.EqualValues(t, 7, used(f.attach()), kept)
-		}
-	})
-}
-
 // TestSpendLayersBound protects a caller without a timer from a wait for each of the runs around a layer: a bound is
 // one of the whole.
 func TestSpendLayersBound(t *testing.T) {
@@ -192,8 +155,7 @@ func TestSpendLayersBound(t *testing.T) {
 			runSynced(t, name, func(t *testing.T) {
 				store := &flakyStore{}
 				cfg := watchdog.Config{
-					Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
-					Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
+					Store: store, Logger: quiet, PollOnly: true, ObserveOnly: observe, Budget: watchdog.Budget{Spend: limit},
 				}
 				wd := guard(t, cfg)
 				layer := wd
@@ -239,14 +201,12 @@ func TestSpendWhileAttaching(t *testing.T) {
 	for range 50 {
 		k := &curiousKeeper{stop: make(chan struct{})}
 		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "job", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, SpendStore: &watchdog.Memory{}, Keeper: k,
-			Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 100}},
-			Scopes: []watchdog.SharedSpend{{Scope: "tenant", Spend: watchdog.Spend{Tokens: 1000}}},
+			Store: &watchdog.Memory{}, Keeper: k, Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 100}},
 		})
 		require.NoError(t, err)
 		close(k.stop)
 		k.all.Wait()
-		require.Len(t, wd.Usage(), 2)
+		require.Len(t, wd.Usage(), 1)
 		require.NoError(t, wd.Close())
 	}
 }
@@ -273,8 +233,7 @@ func TestSpendProgress(t *testing.T) {
 	})
 }
 
-// TestSpendLargest protects a run that is only observed, and who shares a limit with it, from the largest amounts: what
-// is voided is admitted no more, and gives nobody more room than there was.
+// TestSpendLargest protects a run that is only observed from the largest amounts: what is voided is admitted no more.
 func TestSpendLargest(t *testing.T) {
 	largest := watchdog.Amount{
 		InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, Requests: math.MaxInt64, Turns: math.MaxInt64,
@@ -291,59 +250,19 @@ func TestSpendLargest(t *testing.T) {
 			require.Zero(t, u.Admitted, u)
 		}
 	}
-	t.Run("without a store", func(t *testing.T) {
-		wd := guard(t, watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{Spend: limits}})
-		layer := openLayer(t, wd, "in", watchdog.Budget{Spend: limits})
-		for range 3 {
-			first, second := admit(t, layer, largest), admit(t, wd, largest)
-			require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
-			require.NoError(t, first.Void())
-			require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
-			require.NoError(t, second.Void())
-			requireNoneAdmitted(t, wd)
-			requireNoneAdmitted(t, layer)
-		}
-		for _, u := range wd.Usage() {
-			require.Zero(t, u.Used, u)
-		}
-	})
-	runSpend(t, "of a scope whose store hangs", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		cfg := watchdog.Config{Scopes: teamOf(1000)}
-		counts := attach("s-1", cfg)
-		cfg.ObserveOnly = true
-		observed := attach("s-2", cfg)
-		goOn := store.hangs()
-		first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
+	wd := guard(t, watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{Spend: limits}})
+	layer := openLayer(t, wd, "in", watchdog.Budget{Spend: limits})
+	for range 3 {
+		first, second := admit(t, layer, largest), admit(t, wd, largest)
+		require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
 		require.NoError(t, first.Void())
+		require.EqualValues(t, math.MaxInt64, wd.Usage()[0].Admitted)
 		require.NoError(t, second.Void())
-		requireNoneAdmitted(t, observed)
-		_, err := counts.Admit(context.Background(), "", requests(2000))
-		require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
-		goOn()
-	})
-}
-
-// TestSpendLargestGivenBack protects the window of a scope from a run that is only observed: what it admits there for
-// more than any limit, and does not use, is charged no more in the end.
-func TestSpendLargestGivenBack(t *testing.T) {
-	for name, end := range map[string]func(c watchdog.Charge) error{
-		"voided":  watchdog.Charge.Void,
-		"settled": func(c watchdog.Charge) error { return c.Settle(requests(0)) },
-	} {
-		runSpend(t, name, func(t *testing.T, store *hangingSpend, attach attachRun) {
-			cfg := watchdog.Config{Scopes: teamOf(1000)}
-			counts := attach("s-1", cfg)
-			require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
-			require.NoError(t, counts.Close())
-			cfg.ObserveOnly = true
-			observed := attach("s-2", cfg)
-			for range 3 {
-				require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
-			}
-			synctest.Wait()
-			require.NoError(t, observed.Close())
-			require.EqualValues(t, 7, store.charged(t, "team").Requests)
-		})
+		requireNoneAdmitted(t, wd)
+		requireNoneAdmitted(t, layer)
+	}
+	for _, u := range wd.Usage() {
+		require.Zero(t, u.Used, u)
 	}
 }
 
@@ -356,7 +275,6 @@ func TestNoneIsNotWarnedOf(t *testing.T) {
 			InputTokens: watchdog.None, CallInput: watchdog.None, Cost: euros(watchdog.None), Errors: watchdog.None,
 			Requests: 10, Turns: watchdog.None, Tools: map[string]int64{"rm": watchdog.None},
 		}
-		f.cfg.Scopes = teamOf(watchdog.None)
 		wd := f.attach()
 		require.NoError(t, admit(t, wd, watchdog.Amount{OutputTokens: 1}).Settle(watchdog.Amount{OutputTokens: 1}))
 		f.pass(0)
@@ -379,79 +297,50 @@ func TestAdmitAllocates(t *testing.T) {
 		InputTokens: 1 << 60, Requests: 1 << 60, Tools: map[string]int64{"rm": 1 << 60}, Cost: euros(1 << 60),
 	}}
 	most := watchdog.Amount{InputTokens: 10, Requests: 1, ToolCalls: 1, Tool: "rm", Cost: euros(3), Result: watchdog.ResultOK}
-	for name, cfg := range map[string]watchdog.Config{
-		"in memory":  {Budget: limits, Logger: quiet},
-		"on a store": {Budget: limits, Logger: quiet, SpendStore: &watchdog.Memory{}, Scopes: teamOf(1 << 60)},
-	} {
-		session := attachTo(ctx, t, watchdog.Run{}, cfg)
-		wd := session
-		for layers := range 3 {
-			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
-				require.Zero(t, testing.AllocsPerRun(1000, func() {
-					c, err := wd.Admit(ctx, "", most)
-					if err == nil {
-						err = c.Settle(most)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-				}))
-			})
-			wd = openLayer(t, wd, "l", limits)
-		}
+	wd := guard(t, watchdog.Config{Budget: limits, Logger: quiet})
+	for layers := range 3 {
+		t.Run(fmt.Sprintf("%d layers", layers), func(t *testing.T) {
+			require.Zero(t, testing.AllocsPerRun(1000, func() {
+				c, err := wd.Admit(ctx, "", most)
+				if err == nil {
+					err = c.Settle(most)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}))
+		})
+		wd = openLayer(t, wd, "l", limits)
 	}
 }
 
-// TestSpendClosed protects what a run has spent, and its scopes, from calls that come with its end.
+// TestSpendClosed protects what a run has spent from calls that come with its end, and after it.
 func TestSpendClosed(t *testing.T) {
-	t.Run("a call that began before the end is not admitted after it", func(t *testing.T) {
-		for name, scopes := range map[string][]watchdog.SharedSpend{"of a run alone": nil, "of a scope": teamOf(640)} {
-			runSynced(t, name, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				parent := &askedParent{Context: ctx}
-				wd := attachTo(parent, t, watchdog.Run{}, watchdog.Config{
-					PollOnly: true, Scopes: scopes, SpendStore: &watchdog.Memory{},
-					Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 640, WarnAt: []float64{}}},
-				})
-				parent.asked = func() { // whether it has ended, after the run was asked
-					parent.asked = nil
-					require.NoError(t, wd.Close())
-				}
-				_, err := wd.Admit(context.Background(), "", requests(1))
-				require.Nil(t, parent.asked)
-				require.ErrorIs(t, err, watchdog.ErrEnded)
-				for _, u := range wd.Usage() {
-					require.Zero(t, u.Admitted, u)
-				}
-			})
+	spend := watchdog.Spend{Requests: 640, WarnAt: []float64{}}
+	runSynced(t, "a call that began before the end is not admitted after it", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		parent := &askedParent{Context: ctx}
+		cfg := watchdog.Config{PollOnly: true, Budget: watchdog.Budget{Spend: spend}}
+		wd := attachTo(parent, t, watchdog.Run{}, cfg)
+		parent.asked = func() { // whether it has ended, after the run was asked
+			parent.asked = nil
+			require.NoError(t, wd.Close())
 		}
+		_, err := wd.Admit(context.Background(), "", requests(1))
+		require.Nil(t, parent.asked)
+		require.ErrorIs(t, err, watchdog.ErrEnded)
+		require.Zero(t, wd.Usage()[0].Admitted)
 	})
-	runSpend(t, "Usage tells after the end what was used", func(t *testing.T, _ *hangingSpend, attach attachRun) {
-		spend := watchdog.Spend{Requests: 640, WarnAt: []float64{}}
-		wd := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
+	t.Run("Usage tells after the end what was used, and what is settled then", func(t *testing.T) {
+		wd := guard(t, watchdog.Config{Budget: watchdog.Budget{Spend: spend}})
+		late := admit(t, wd, requests(2))
 		require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
 		require.NoError(t, wd.Close())
-		again := attach("s-1", watchdog.Config{Scopes: teamOf(640), Budget: watchdog.Budget{Spend: spend}})
-		require.NoError(t, admit(t, again, requests(2)).Settle(requests(2)))
-		before := again.Usage()
-		require.NoError(t, again.Close())
-		require.Equal(t, before, again.Usage())
-		require.EqualValues(t, 9, before[0].Used, "of the run, with what it used before the restart")
-		require.EqualValues(t, 9, before[1].Used, "of the scope")
-	})
-	runSpend(t, "what is settled before the rest is given back goes back with it", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		scopes := append(hourlyTeam(6400), hourlyTeam(6400)...)
-		scopes[0].Scope = "given back first"
-		wd := attach("s-1", watchdog.Config{Scopes: scopes})
-		c := admit(t, wd, requests(50))
-		goOn := store.hangs()
-		go wd.Close()
-		synctest.Wait()
-		require.NoError(t, c.Settle(requests(10)))
-		goOn()
-		synctest.Wait()
-		require.EqualValues(t, 10, store.chargedInHour(t))
+		require.EqualValues(t, 7, wd.Usage()[0].Used)
+		require.NoError(t, late.Settle(requests(3)))
+		require.EqualValues(t, 10, wd.Usage()[0].Used)
+		require.Zero(t, wd.Usage()[0].Admitted)
 	})
 }
 
@@ -473,9 +362,8 @@ func (p *askedParent) Err() error {
 func TestClosedLayerIsForgotten(t *testing.T) {
 	var told atomic.Int64
 	for name, cfg := range map[string]watchdog.Config{
-		"in memory":  {},
+		"not traced": {},
 		"traced":     {OnSignal: func(watchdog.Signal) { told.Add(1) }},
-		"of a scope": {SpendStore: &watchdog.Memory{}, Scopes: teamOf(1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Logger = quiet
@@ -518,7 +406,7 @@ func TestKeys(t *testing.T) {
 		"settled": func(c watchdog.Charge) error { return c.Settle(requests(3)) },
 		"open":    func(watchdog.Charge) error { return nil },
 	} {
-		runFixture(t, "not after a restart, with a store, "+name, func(f *fixture) {
+		runFixture(t, "not after a restart, "+name, func(f *fixture) {
 			f.cfg.Budget.Spend = watchdog.Spend{Requests: 100, WarnAt: []float64{}}
 			for _, charged := range []int64{3, 6} { // again, and not less
 				wd := f.attach()
@@ -527,23 +415,36 @@ func TestKeys(t *testing.T) {
 				require.NoError(f.t, end(c))
 				require.Equal(f.t, charged, wd.Usage()[0].Used+wd.Usage()[0].Admitted)
 				require.NoError(f.t, wd.Close())
+				f.cfg.Budget.Spend.Used = wd.Usage()
 			}
 		})
 	}
 }
 
-// hourlyTeam is a scope of requests an hour.
-func hourlyTeam(limit int64) []watchdog.SharedSpend {
-	scopes := teamOf(limit)
-	scopes[0].Period = watchdog.PeriodHour
-	return scopes
+// TestAdmitEnded protects a run whose parent has ended from a call, also before anybody has noticed.
+func TestAdmitEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, end := context.WithCancelCause(context.Background())
+		wd := attachTo(silentParent{parent}, t, watchdog.Run{}, watchdog.Config{PollOnly: true})
+		layer := openLayer(t, wd, "l", watchdog.Budget{})
+		end(errHostGone)
+		_, err := layer.Admit(context.Background(), "", requests(1))
+		require.ErrorIs(t, err, watchdog.ErrEnded)
+		require.ErrorIs(t, err, errHostGone)
+	})
 }
 
-// chargedInHour is what the scope is charged with in the hour that is now.
-func (s *hangingSpend) chargedInHour(t *testing.T) int64 {
-	t.Helper()
-	slice := watchdog.Slice{ID: rand.Text(), Scope: "team", Period: watchdog.PeriodHour}
-	g, err := s.memory.Take(context.Background(), slice)
-	require.NoError(t, err)
-	return g.Charged.Requests
+// A silentParent is of a type of the host's, which tells nobody of its end.
+type silentParent struct{ context.Context }
+
+func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
+
+// TestRefusedSmallest protects that nobody is told to make smaller what is as small as it can be.
+func TestRefusedSmallest(t *testing.T) {
+	refused := watchdog.Refused{Usage: watchdog.Usage{Run: "r", Limit: "requests", Used: 3, Allowed: 3, Needed: 1}}
+	require.EqualError(t, &refused,
+		"call of run r refused: requests: 0 of 3 left, and this call may need 1; extend the limit to make it")
+	refused.Needed = 2
+	require.EqualError(t, &refused,
+		"call of run r refused: requests: 0 of 3 left, and this call may need 2; make it smaller, or extend the limit")
 }

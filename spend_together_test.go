@@ -31,75 +31,24 @@ func refusedTogether(wd *watchdog.Watchdog, n int, most watchdog.Amount) int {
 			}
 		})
 	}
-	synctest.Wait()
-	time.Sleep(time.Second) // until the store answers
 	all.Wait()
 	return int(refused.Load())
 }
 
-// slowSpend answers after a second.
-type slowSpend struct{ watchdog.Memory }
-
-func (s *slowSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	time.Sleep(time.Millisecond)
-	return s.Memory.Take(ctx, slice)
-}
-
 // TestRefusedTogether protects a run from many calls that do not fit at one moment: they are one trip.
 func TestRefusedTogether(t *testing.T) {
-	for name, of := range map[string]func(cfg *watchdog.Config){
-		"its own": func(cfg *watchdog.Config) {
-			cfg.Budget.Spend = teamOf(100)[0].Spend
-			cfg.Budget.Spend.Reserve.Requests = 70
-		},
-		"of a scope": func(cfg *watchdog.Config) { cfg.Scopes = teamOf(100); cfg.Scopes[0].Spend.Reserve.Requests = 70 },
-	} {
-		runSpend(t, "of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			cfg := watchdog.Config{SpendStore: &slowSpend{}}
-			of(&cfg)
-			other := cfg
-			other.SpendStore = &sameStore{cfg.SpendStore}
-			admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
-			wd := attach("s-1", cfg)
-			require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
-			d := poll(t, wd)
-			require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
-			_, more := wd.Poll()
-			require.False(t, more)
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			wd := guard(t, watchdog.Config{Budget: watchdog.Budget{
+				Spend: watchdog.Spend{Requests: 100, Reserve: watchdog.Totals{Requests: 99}, WarnAt: []float64{}},
+			}})
+			require.GreaterOrEqual(t, refusedTogether(wd, 34, requests(3)), 1, "the first one is, and the reserve has room for 33")
+			synctest.Wait()
+			require.Equal(t, []string{"wrap_up 1"}, polled(wd))
 			requireRunning(t, wd)
-			admit(t, wd, requests(68)) // the reserve
-			refuse(t, wd, requests(10))
-			require.True(t, hasFired(wd), "a refusal after it takes the ladder")
 		})
 	}
-	runSpend(t, "and they take one rung of a ladder", func(t *testing.T, _ *hangingSpend, attach attachRun) {
-		cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
-			Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
-		}}
-		cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
-		wd := attach("s-1", cfg)
-		require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
-		require.Equal(t, []string{"wait 1"}, polled(wd))
-		refuse(t, wd, requests(101))
-		require.Equal(t, []string{"cancel 2"}, polled(wd))
-	})
-	t.Run("in memory", func(t *testing.T) {
-		for range 100 {
-			synctest.Test(t, func(t *testing.T) {
-				wd := guard(t, watchdog.Config{Budget: watchdog.Budget{
-					Spend: watchdog.Spend{Requests: 100, Reserve: watchdog.Totals{Requests: 99}, WarnAt: []float64{}},
-				}})
-				require.GreaterOrEqual(t, refusedTogether(wd, 34, requests(3)), 1, "the first one is, and the reserve has room for 33")
-				synctest.Wait()
-				require.Equal(t, []string{"wrap_up 1"}, polled(wd))
-				requireRunning(t, wd)
-			})
-		}
-	})
 }
-
-// sameStore is the store as another process reaches it.
-type sameStore struct{ watchdog.SpendStore }
 
 // TestDeepLayers protects whoever looks at a run inside many others whose parent has ended: each is asked once.
 func TestDeepLayers(t *testing.T) {
@@ -116,30 +65,19 @@ func TestDeepLayers(t *testing.T) {
 	})
 }
 
-// TestSpendRaces has everything that spends done at once, with and without a store.
+// TestSpendRaces has everything that spends done at once.
 func TestSpendRaces(t *testing.T) {
-	for name, set := range map[string]func(cfg *watchdog.Config){
-		"in memory": func(*watchdog.Config) {},
-		"on a store": func(cfg *watchdog.Config) {
-			cfg.Store, cfg.SpendStore, cfg.Scopes = &watchdog.Memory{}, &hangingSpend{}, teamOf(1<<20)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := watchdog.Config{Logger: quiet, Budget: watchdog.Budget{
-				Spend: watchdog.Spend{Requests: 1 << 16, ToolCalls: 100, Tools: map[string]int64{"rm": 50}},
-			}}
-			set(&cfg)
-			wd := guard(t, cfg)
-			var all sync.WaitGroup
-			for i := range 8 {
-				all.Go(func() { spendAtOnce(wd, i) })
-			}
-			all.Wait()
-			require.NoError(t, wd.Close())
-			_, err := wd.Admit(context.Background(), "", requests(1))
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-		})
+	wd := guard(t, watchdog.Config{Logger: quiet, Budget: watchdog.Budget{
+		Spend: watchdog.Spend{Requests: 1 << 16, ToolCalls: 100, Tools: map[string]int64{"rm": 50}},
+	}})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() { spendAtOnce(wd, i) })
 	}
+	all.Wait()
+	require.NoError(t, wd.Close())
+	_, err := wd.Admit(context.Background(), "", requests(1))
+	require.ErrorIs(t, err, watchdog.ErrEnded)
 }
 
 func spendAtOnce(wd *watchdog.Watchdog, i int) {
@@ -164,44 +102,15 @@ func spendAtOnce(wd *watchdog.Watchdog, i int) {
 	}
 }
 
-// TestClosedAdmitsNothing protects a limit that is kept from a call that comes while the run is closed: what was given
-// back is not used.
-func TestClosedAdmitsNothing(t *testing.T) {
-	for range 500 {
-		store := &hangingSpend{}
-		wd := guard(t, watchdog.Config{Store: &watchdog.Memory{}, SpendStore: store, Scopes: teamOf(64_000)})
-		var admitted atomic.Int64
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for {
-					if _, err := wd.Admit(context.Background(), "", requests(1)); err != nil {
-						return
-					}
-					admitted.Add(1)
-				}
-			})
-		}
-		require.NoError(t, wd.Close())
-		all.Wait()
-		charged := func() int64 { return store.charged(t, "team").Requests }
-		require.GreaterOrEqual(t, charged(), admitted.Load())
-		require.Eventually(t, func() bool { return charged() == admitted.Load() }, 10*time.Second, time.Millisecond,
-			"what is granted late is given back")
-	}
-}
-
-// TestObservedBesideOthers protects that a run which is only observed says of each call that it did not fit, once,
-// whoever else uses the limit.
-func TestObservedBesideOthers(t *testing.T) {
+// TestObserved protects that a run which is only observed says of each call that it did not fit, once.
+func TestObserved(t *testing.T) {
 	observed := func(name string, test func(b *fixture, wd *watchdog.Watchdog)) {
 		runFixture(t, name, func(b *fixture) {
 			b.cfg.ObserveOnly = true
-			b.cfg.Budget.Spend = watchdog.Spend{OutputTokens: 1000, CallInput: 300, WarnAt: []float64{}}
+			b.cfg.Budget.Spend = watchdog.Spend{
+				OutputTokens: 1000, CallInput: 300, WarnAt: []float64{}, Used: []watchdog.Usage{{Limit: "output_tokens", Used: 900}},
+			}
 			b.cfg.Budget.Ladders.Tokens, b.cfg.Budget.Ladders.CallInput = many(retry, 9), many(retry, 9)
-			other := b.attach()
-			_, err := other.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 900})
-			require.NoError(b.t, err)
 			test(b, b.attach())
 		})
 	}
@@ -211,12 +120,12 @@ func TestObservedBesideOthers(t *testing.T) {
 		admit(b.t, wd, watchdog.Amount{OutputTokens: 200})
 		require.Equal(b.t, many(retry, 1), askedOf(wd))
 	})
-	observed("a call that a slice has room for, which was taken by force", func(b *fixture, wd *watchdog.Watchdog) {
+	observed("a call that is voided is not among those that are open", func(b *fixture, wd *watchdog.Watchdog) {
 		for range 3 {
 			require.NoError(b.t, admit(b.t, wd, watchdog.Amount{OutputTokens: 200}).Void())
 			d := poll(b.t, wd)
 			require.EqualValues(b.t, 200, d.Usage.Needed)
-			require.Zero(b.t, d.Usage.Admitted, "the call itself is not among those that are open")
+			require.Zero(b.t, d.Usage.Admitted, "nor is the call itself")
 		}
 	})
 }
@@ -241,23 +150,17 @@ func spendCalls(wd *watchdog.Watchdog, n int64) map[string]func() {
 	}
 }
 
-// TestSpendNeverWaits protects the hot path from stores that hang: what is there is drawn on, and everything else is
-// for others to wait for.
+// TestSpendNeverWaits protects the hot path from a store that hangs: that is for others to wait for.
 func TestSpendNeverWaits(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
 		runSynced(t, name, func(t *testing.T) {
-			store, spend := &flakyStore{}, &hangingSpend{}
-			cfg := watchdog.Config{
-				Store: store, SpendStore: spend, PollOnly: pollOnly, Scopes: teamOf(64_000),
+			store := &flakyStore{}
+			wd := guard(t, watchdog.Config{
+				Store: store, PollOnly: pollOnly,
 				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000, WarnAt: []float64{}}},
-			}
-			wd := guard(t, cfg)
+			})
 			layer := openLayer(t, wd, "in", watchdog.Budget{Spend: watchdog.Spend{Requests: 64_000}})
-			goOn, spendGoesOn := store.hangs(), spend.hangs()
-			if !pollOnly { // a slice is being taken, and a call waits for it
-				go func() { _, _ = layer.Admit(context.Background(), "", requests(2000)) }()
-				synctest.Wait()
-			}
+			goOn := store.hangs()
 			began := time.Now()
 			for range 3 {
 				for what, call := range spendCalls(layer, 1) {
@@ -267,7 +170,6 @@ func TestSpendNeverWaits(t *testing.T) {
 			}
 			require.Positive(t, wd.Usage()[0].Used)
 			goOn()
-			spendGoesOn()
 			synctest.Wait()
 		})
 	}
@@ -297,7 +199,7 @@ func (p *probe) at(t *testing.T, place string) {
 		p.busy[place] = false
 		p.mu.Unlock()
 	}()
-	for what, call := range spendCalls(wd, 0) { // of nothing: a call of more may wait for the slice that is taken here
+	for what, call := range spendCalls(wd, 0) { // of nothing
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -312,7 +214,7 @@ func (p *probe) at(t *testing.T, place string) {
 	}
 }
 
-// A probedStore is a store of events and of spend that is the host's code.
+// A probedStore is a store that is the host's code.
 type probedStore struct {
 	watchdog.Memory
 	t *testing.T
@@ -324,18 +226,8 @@ func (s *probedStore) Append(ctx context.Context, events ...watchdog.Event) erro
 	return s.Memory.Append(ctx, events...)
 }
 
-func (s *probedStore) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	s.p.at(s.t, "Take")
-	return s.Memory.Take(ctx, slice)
-}
-
-func (s *probedStore) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	s.p.at(s.t, "Return")
-	return s.Memory.Return(ctx, id, unused)
-}
-
-// TestSpendLocks protects the host's code from the locks of a ledger and of what it shares: none is held while it runs. A lock
-// that is held makes the bubble stand still.
+// TestSpendLocks protects the host's code from the lock of a ledger: it is not held while that runs. A lock that is held
+// makes the bubble stand still.
 func TestSpendLocks(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
 		runSynced(t, name, func(t *testing.T) {
@@ -344,7 +236,7 @@ func TestSpendLocks(t *testing.T) {
 			retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
 			var log bytes.Buffer
 			cfg := watchdog.Config{
-				Store: store, SpendStore: store, PollOnly: pollOnly, Scopes: hourlyTeam(640),
+				Store: store, PollOnly: pollOnly,
 				Logger:    slog.New(probedLog{slog.NewTextHandler(&log, nil), t, p}),
 				OnWarning: func(watchdog.Warning) { p.at(t, "OnWarning") },
 				OnSignal:  func(watchdog.Signal) { p.at(t, "OnSignal") },
@@ -360,7 +252,7 @@ func TestSpendLocks(t *testing.T) {
 			p.wd = wd
 			p.mu.Unlock()
 
-			require.NoError(t, admit(t, wd, requests(50)).Settle(requests(400))) // owes, warns
+			require.NoError(t, admit(t, wd, requests(50)).Settle(requests(400))) // warns
 			synctest.Wait()
 			require.NoError(t, admit(t, wd, requests(50)).Void())
 			refuse(t, wd, requests(640)) // wraps up
@@ -373,12 +265,12 @@ func TestSpendLocks(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Hour)
 			require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 640}))
-			admit(t, wd, requests(100)) // of the new hour
+			admit(t, wd, requests(100))
 			synctest.Wait()
 			p.mu.Lock()
 			seen := p.seen
 			p.mu.Unlock()
-			for _, place := range []string{"Append", "Take", "Return", "OnWarning", "OnSignal", "Subscribe"} {
+			for _, place := range []string{"Append", "OnWarning", "OnSignal", "Subscribe"} {
 				require.Positive(t, seen[place], "%s is not called: %v", place, seen)
 			}
 			require.NoError(t, wd.Close())

@@ -3,18 +3,13 @@ package watchdog
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
-	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/memory"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
-	"github.com/seed62658d38/watchdog/internal/verdict"
-	"github.com/seed62658d38/watchdog/internal/wording"
 )
 
 // A hostStore is the host's store as package journal asks it.
@@ -101,57 +96,6 @@ func ofFold(events []fold.Event) []Event {
 		all[i] = Event(events[i])
 	}
 	return all
-}
-
-// A keptLimit is a limit that a store keeps, as package share asks for it.
-type keptLimit struct {
-	store    SpendStore
-	scope    string
-	period   Period
-	zone     string
-	currency string
-}
-
-func (k keptLimit) Take(ctx context.Context, s *ledger.Slice) (ledger.Grant, error) {
-	g, err := journal.Here(func() (Grant, error) {
-		return k.store.Take(ctx, Slice{
-			ID: s.ID, Scope: k.scope, Period: k.period, Zone: k.zone, Currency: k.currency,
-			Least: totalsOf(s.Least), Limit: totalsOf(s.Limit), Force: s.Force,
-		})
-	})
-	return ledger.Grant{
-		Fits: g.Fits, Granted: g.Granted.counts(), Charged: g.Charged.counts(), Window: g.Window, Ends: g.Ends,
-	}, err
-}
-
-func (k keptLimit) Return(ctx context.Context, one ledger.Return) error {
-	_, err := journal.Here(func() (journal.Nothing, error) {
-		return journal.Nothing{}, k.store.Return(ctx, one.ID, totalsOf(one.Unused))
-	})
-	return err
-}
-
-func (k keptLimit) MayBeCharged(err error) bool { return !errors.Is(err, ErrInvalid) }
-
-func (k keptLimit) AnswersAtOnce() bool {
-	_, memory := k.store.(*Memory)
-	return memory
-}
-
-func (k keptLimit) String() string { return k.scope }
-
-func (k keptLimit) Amounts(c *verdict.Counts) string {
-	var parts []string
-	for kind, n := range c {
-		switch {
-		case n == 0:
-		case verdict.Kind(kind) == verdict.KindCost:
-			parts = append(parts, wording.Amount(n, k.currency))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(verdict.Kind(kind).String(), "_", " ")))
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // nowhere is the store of a run that nothing guards, or that records nothing. It takes everything and keeps nothing, so

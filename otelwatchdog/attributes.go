@@ -91,7 +91,7 @@ func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribut
 // usage returns the attributes for how far the limit is used: time, or what a counted limit counts.
 func usage(d watchdog.Directive) []attribute.KeyValue {
 	if u := d.Usage; u != nil {
-		return append(limitAttributes(u.Limit, u.Tool, u.Scope, u.Currency), tripKey.Int(d.Rung),
+		return append(limitAttributes(u.Limit, u.Tool, u.Currency), tripKey.Int(d.Rung),
 			spendUsedKey.Int64(u.Used), spendAdmittedKey.Int64(u.Admitted), spendAllowedKey.Int64(u.Allowed),
 			spendNeededKey.Int64(u.Needed))
 	}

@@ -39,9 +39,8 @@
 //	watchdog.spend.refused    counter  {call}  calls that did not fit
 //
 // The unit is what the limit counts: tokens, calls, or micro-units of a currency. The gauges add up what live runs
-// have; that of a limit which runs share is the scope's, as of the last [watchdog.Slice] that the process took, and not
-// to be added over processes. Each [watchdog.Refused] counts, and so does a call that a run with ObserveOnly made
-// though it did not fit. A limit of a layer is reported from its first call on.
+// have. Each [watchdog.Refused] counts, and so does a call that a run with ObserveOnly made though it did not fit. A
+// limit of a layer is reported from its first call on.
 //
 // Of sweepers whose [sweep.Config].OnPass is [Instrument.Pass]:
 //
@@ -74,12 +73,11 @@
 //
 //	watchdog.limit     what it counts, such as tokens or cost, see [watchdog.Usage]
 //	watchdog.tool      the tool, of a limit of one tool
-//	watchdog.scope     who shares the limit
 //	watchdog.currency  the currency of a cost
 //
 // No metric has the ID of a run, and only the first [MaxHostReasons] codes of the host's own have series of their
-// own: the number of series does not grow with the number of runs. It does grow with the number of tools and scopes
-// that the host's limits name: a host with a scope for each of many tenants drops watchdog.scope in a view.
+// own: the number of series does not grow with the number of runs. It does grow with the number of tools that the
+// host's limits name.
 //
 // Each process that guards the run counts a trip while it happens: also a cancel by a sweeper on another host, but not
 // one that was stored before the attach.

@@ -183,7 +183,6 @@ func (c *calls) observe(_ context.Context, o metric.Observer) error {
 const (
 	limitKey    = attribute.Key("watchdog.limit")
 	toolKey     = attribute.Key("watchdog.tool")
-	scopeKey    = attribute.Key("watchdog.scope")
 	currencyKey = attribute.Key("watchdog.currency")
 )
 
@@ -198,8 +197,8 @@ type spend struct {
 
 // A series is what the limits of several runs have in common.
 type series struct {
-	limit, tool, scope, currency string
-	layer                        bool
+	limit, tool, currency string
+	layer                 bool
 }
 
 // A total is how far the limits of a series are used in live runs.
@@ -240,7 +239,7 @@ func (s *spend) end(wd *watchdog.Watchdog) {
 }
 
 func seriesOf(one handle.Spend, layer bool) series {
-	return series{one.Limit, one.Tool, one.Scope, one.Currency, layer}
+	return series{one.Limit, one.Tool, one.Currency, layer}
 }
 
 // observe reports nothing for a limit that no run had.
@@ -263,7 +262,7 @@ func (s *spend) totals() map[series]total {
 	defer s.mu.Unlock()
 	totals := map[series]total{}
 	for of, refused := range s.ended {
-		totals[of] = total{Spend: handle.Spend{Scope: of.scope, Refused: refused}}
+		totals[of] = total{Spend: handle.Spend{Refused: refused}}
 	}
 	for wd, layer := range s.live {
 		for _, one := range handle.Of(wd.Context()).Spend() {
@@ -276,15 +275,13 @@ func (s *spend) totals() map[series]total {
 
 // attributes returns those that are not empty, and whether it is of layers.
 func (s series) attributes() []attribute.KeyValue {
-	return append(limitAttributes(s.limit, s.tool, s.scope, s.currency), layerKey.Bool(s.layer))
+	return append(limitAttributes(s.limit, s.tool, s.currency), layerKey.Bool(s.layer))
 }
 
-func limitAttributes(limit, tool, scope, currency string) []attribute.KeyValue {
-	attributes := make([]attribute.KeyValue, 1, 5)
+func limitAttributes(limit, tool, currency string) []attribute.KeyValue {
+	attributes := make([]attribute.KeyValue, 1, 4)
 	attributes[0] = limitKey.String(limit)
-	for _, one := range [...]attribute.KeyValue{
-		toolKey.String(tool), scopeKey.String(scope), currencyKey.String(currency),
-	} {
+	for _, one := range [...]attribute.KeyValue{toolKey.String(tool), currencyKey.String(currency)} {
 		if one.Value.AsString() != "" {
 			attributes = append(attributes, one)
 		}

@@ -380,17 +380,14 @@ func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, 
 
 func limit(name string) attribute.KeyValue { return attribute.String("watchdog.limit", name) }
 
-func scope(name string) attribute.KeyValue { return attribute.String("watchdog.scope", name) }
-
 var waits = []watchdog.DirectiveKind{watchdog.DirectiveWait}
 
-// spending is a run with limits of its own and one that it shares, which only waits when they are exceeded.
+// spending is a run with limits, which only waits when they are exceeded.
 var spending = watchdog.Config{
 	Budget: watchdog.Budget{
-		Spend:   watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 2}},
+		Spend:   watchdog.Spend{Tokens: 1000, Cost: euros(1_000_000), Tools: map[string]int64{"bash": 2}},
 		Ladders: watchdog.Ladders{Tokens: waits, Cost: waits, ToolCalls: waits},
 	},
-	Scopes: []watchdog.SharedSpend{{Scope: "tenant-7", Spend: watchdog.Spend{Cost: euros(1_000_000)}}},
 }
 
 // spendEverything has a limit of each attribute used.
@@ -441,17 +438,6 @@ func TestSpend(t *testing.T) {
 			require.EqualValues(f.t, 1000+i, f.count(allowed, limit(count.Name)), count.Name)
 		}
 	})
-	bubble(t, "a limit that runs share is counted once", func(f *fixture) {
-		one, other := f.attach(spending), f.attachIn(context.Background(), "s-2", spending)
-		for _, wd := range []*otelwatchdog.Watchdog{one, other} {
-			charge := admit(f, wd, watchdog.Amount{Cost: euros(100_000)})
-			require.NoError(f.t, charge.Settle(watchdog.Amount{Cost: euros(100_000)}))
-		}
-		tenant, euro := scope("tenant-7"), attribute.String("watchdog.currency", "EUR")
-		require.EqualValues(f.t, 200_000, f.count(used, limit("cost"), tenant, euro))
-		require.EqualValues(f.t, 1_000_000, f.count(allowed, limit("cost"), tenant, euro))
-		require.Len(f.t, f.points(used), 3, "one for each limit, not for each run")
-	})
 	bubble(t, "each refused call counts, also after the trip and the end of the run", func(f *fixture) {
 		wd := f.attach(spending)
 		require.Zero(f.t, f.count(refused))
@@ -462,7 +448,7 @@ func TestSpend(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(f.t, 1, f.count("watchdog.trips.total", reason(watchdog.TokensExceeded)), "the ladder only waits")
 		require.EqualValues(f.t, 3, f.count(refused, limit("tokens")))
-		require.EqualValues(f.t, 1, f.count(refused, limit("cost"), scope("tenant-7")))
+		require.EqualValues(f.t, 1, f.count(refused, limit("cost")))
 		require.NoError(f.t, wd.Close())
 		require.EqualValues(f.t, 4, f.count(refused))
 		again := f.attachIn(context.Background(), "s-2", spending)
@@ -482,17 +468,6 @@ func TestSpend(t *testing.T) {
 		require.Contains(f.t, event.Attributes, attribute.Int64("watchdog.spend.allowed", 1))
 		require.Contains(f.t, event.Attributes, attribute.Int64("watchdog.spend.needed", 2))
 	})
-	bubble(t, "a call that a scope kept elsewhere has no room for counts once in a run that is only observed", func(f *fixture) {
-		cfg := spending
-		cfg.ObserveOnly = true
-		elsewhere := f.attachIn(context.Background(), "s-2", spending)
-		admit(f, elsewhere, watchdog.Amount{Cost: euros(990_000)})
-		wd := f.attach(cfg)
-		admit(f, wd, watchdog.Amount{Cost: euros(20_000)})
-		admit(f, wd, watchdog.Amount{Cost: euros(20_000), InputTokens: 1001})
-		require.EqualValues(f.t, 1, f.count(refused, limit("cost")), "the other call did not fit in its run before")
-		require.EqualValues(f.t, 1, f.count(refused, limit("tokens")))
-	})
 	bubble(t, "a layer has series of its own, and its calls are also the run's", func(f *fixture) {
 		wd := f.attach(spending)
 		layer, err := wd.Layer("step", watchdog.Budget{Spend: watchdog.Spend{Tokens: 100}})
@@ -507,18 +482,6 @@ func TestSpend(t *testing.T) {
 		for _, name := range []string{used, admitted, allowed, refused} {
 			require.Empty(f.t, f.points(name))
 		}
-	})
-	bubble(t, "the count of refused calls goes on when the window of a scope begins again", func(f *fixture) {
-		cfg := spending
-		cfg.Scopes = []watchdog.SharedSpend{cfg.Scopes[0]}
-		cfg.Scopes[0].Period = watchdog.PeriodHour
-		wd := f.attach(cfg)
-		admit(f, wd, watchdog.Amount{Cost: euros(900_000)})
-		requireRefused(f, wd, watchdog.Amount{Cost: euros(200_000)})
-		after(2 * time.Hour)
-		admit(f, wd, watchdog.Amount{Cost: euros(200_000)})
-		require.EqualValues(f.t, 1, f.count(refused, limit("cost")))
-		require.EqualValues(f.t, 200_000, f.count(used, limit("cost"))+f.count(admitted, limit("cost")))
 	})
 	bubble(t, "what a run repeats is a trip and no spend", func(f *fixture) {
 		wd := f.attach(laddered)
@@ -536,7 +499,7 @@ func TestSpend(t *testing.T) {
 		for n := range runs {
 			all.Go(func() {
 				wd, err := f.instrument.Attach(context.Background(), watchdog.Run{ID: fmt.Sprint("s-", n)}, watchdog.Config{
-					SpendStore: f.store, Budget: spending.Budget, Logger: quiet,
+					Budget: spending.Budget, Logger: quiet,
 				})
 				if err != nil {
 					t.Error(err)

@@ -24,8 +24,6 @@ type bar struct {
 	// Text says it in words: what is left, and of what. Of a bar that stands Still it is why.
 	Text, Of string
 	Still    bool
-	// Scope is who shares the limit.
-	Scope string
 	// Limit and Since let the script move a bar of time: its length in seconds, and when nothing of it was used yet. A
 	// Limit of 0 stands still.
 	Limit float64
@@ -164,7 +162,7 @@ func counted(s session.Spent) bar {
 		write = func(n int64) string { return money(n, "") }
 	}
 	left := watchdog.Usage{Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed}.Remaining()
-	b := bar{Name: words(s.Limit), Text: write(left), Of: write(s.Allowed), Scope: s.Scope}
+	b := bar{Name: words(s.Limit), Text: write(left), Of: write(s.Allowed)}
 	if s.Limit == "cost" {
 		b.Of = money(s.Allowed, s.Currency)
 	}

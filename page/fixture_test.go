@@ -215,7 +215,7 @@ func (f *fixture) fleet() {
 		WallClock: 14400, Reserve: 600, Safety: 28800, Idle: 300, NoProgress: 1200, Phase: "tool: go test ./...",
 		Spent: []session.Spent{
 			{Limit: "tokens", Used: 41_250, Admitted: 2000, Allowed: 200_000, Reserve: 20_000, WarnAt: []float64{0.5, 0.9}},
-			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 5_120_000, Allowed: 6_400_000, Reserve: 640_000},
+			{Limit: "cost", Currency: "EUR", Used: 5_120_000, Allowed: 6_400_000, Reserve: 640_000},
 			{Limit: "tool_calls", Tool: "bash", Used: 19, Allowed: 20},
 		}, MoreSpent: 2,
 	})

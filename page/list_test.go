@@ -304,7 +304,7 @@ func (f *fixture) says(text string) (pages []string) {
 		return r
 	}, text)
 	f.begin("-"+id, text, time.Hour, session.State{WallClock: 14400, Phase: text, Spent: []session.Spent{
-		{Limit: text, Tool: text, Scope: text, Currency: text, Used: 1, Allowed: 2},
+		{Limit: text, Tool: text, Currency: text, Used: 1, Allowed: 2},
 	}})
 	f.end(f.begin("x"+id, text, time.Hour, session.State{Phase: text}), session.Cancelled, watchdog.StopReason(text))
 	for _, kind := range []string{"hold", "release", "retry", "warning", "wrap_up", "overrun", "cancel", "interrupt"} {

@@ -266,7 +266,6 @@ func TestTimeline(t *testing.T) {
 		start := time.Now()
 		f.begin("s-1", "worker-1", 0, session.State{WallClock: 7200, Spent: []session.Spent{
 			{Limit: "cost", Currency: "EUR", Used: 9_000_000, Allowed: 10_000_000}, {Limit: "turns", Allowed: 5},
-			{Limit: "requests", Scope: "tenant", Used: 4, Allowed: 5},
 		}})
 		var openings []string
 		for i := range 6 {
@@ -300,7 +299,7 @@ func TestTimeline(t *testing.T) {
 		assert.Regexp(t, `<rect class="band running" x="50\.\d+%"[^>]*><title>attempt 1, running</title>`, text, "from its first sign")
 		assert.Regexp(t, `<rect class="band grace" [^>]* width="8\.\d+%"[^>]*><title>RETRY for idle`, text, "five minutes of an hour")
 		lines := meterLine.FindAllStringSubmatch(text, -1)
-		require.Len(t, lines, 2, "of turns nothing is used, and of requests nothing is known but how many are left now")
+		require.Len(t, lines, 2, "of turns nothing is used")
 		assert.Regexp(t, `^M0 100L0 100L25\.\d+ 50L100 10V100$`, lines[0][1])
 	})
 }

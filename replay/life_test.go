@@ -25,7 +25,6 @@ type life struct {
 	seed     uint64
 	rng      *rand.Rand
 	store    *slowMemory
-	spend    *watchdog.Memory
 	cfg      watchdog.Config
 	traced   bool
 	steady   bool // the store never fails
@@ -50,7 +49,7 @@ type life struct {
 func newLife(seed uint64, traced bool) *life {
 	rng := rand.New(rand.NewPCG(seed, 41))
 	l := &life{
-		seed: seed, rng: rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
+		seed: seed, rng: rng, store: &slowMemory{}, traced: traced, begun: time.Now(),
 		told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
 	}
 	if l.chance(6) {
@@ -58,7 +57,6 @@ func newLife(seed uint64, traced bool) *life {
 	}
 	l.cfg = watchdog.Config{
 		Budget: l.budget(time.Hour), ObserveOnly: l.chance(4), Logger: slog.New(slog.DiscardHandler), Store: l.store,
-		SpendStore: l.spend,
 	}
 	if l.chance(2) {
 		l.cfg.Busy = l.busy

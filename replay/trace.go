@@ -156,10 +156,10 @@ func signalOf(s watchdog.Signal) machine.Signal {
 		told.Use = useOf(s.Amount)
 	}
 	if u := s.Usage; u != nil {
-		told.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool, Scope: u.Scope}
+		told.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool}
 		told.Count = u.Used
 		told.Spend = &record.Spend{
-			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Used: record.Number(u.Used), Allowed: record.Number(u.Allowed),
+			Limit: u.Limit, Tool: u.Tool, Used: record.Number(u.Used), Allowed: record.Number(u.Allowed),
 		}
 		if s.Kind == watchdog.SignalLoop {
 			told.Key = u.Pattern

@@ -29,7 +29,7 @@ type State struct {
 	Holds  int     `json:"holds,omitempty"`
 	// Phase is what the run noted last.
 	Phase string `json:"phase,omitempty"`
-	// Spent is how far counted limits are used, at most [MaxSpent] of them: the run's own, and then those of its scopes.
+	// Spent is how far counted limits are used, at most [MaxSpent] of them.
 	// MoreSpent is how many there are besides.
 	Spent     []Spent `json:"spent,omitempty"`
 	MoreSpent int     `json:"more_spent,omitempty"`
@@ -65,7 +65,6 @@ const MaxWarnAt = 8
 type Spent struct {
 	Limit    string `json:"limit"`
 	Tool     string `json:"tool,omitempty"`
-	Scope    string `json:"scope,omitempty"`
 	Currency string `json:"currency,omitempty"`
 	Used     int64  `json:"used"`
 	Admitted int64  `json:"admitted,omitempty"`
@@ -111,7 +110,7 @@ func (s *State) spend(used []handle.Spend) {
 			warnAt = []float64{}
 		}
 		s.Spent = append(s.Spent, Spent{
-			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
+			Limit: u.Limit, Tool: u.Tool, Currency: u.Currency,
 			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed,
 			Reserve: u.Reserve, WarnAt: warnAt[max(len(warnAt)-MaxWarnAt, 0):],
 		})

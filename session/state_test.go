@@ -20,14 +20,12 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A spending run shares one limit with others and has the rest of its own.
+// attachSpending has a run with the limits.
 func (f *fixture) attachSpending(spend watchdog.Spend) *watchdog.Watchdog {
 	f.Helper()
 	cfg := f.config(f.keeper())
-	cfg.SpendStore, cfg.Budget.Spend = &watchdog.Memory{}, spend
-	cfg.Scopes = []watchdog.SharedSpend{{
-		Scope: "tenant-7", Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 6_400_000, Currency: "EUR"}},
-	}}
+	cfg.Budget.Spend = spend
+	cfg.Budget.Spend.Cost = watchdog.Money{Micros: 6_400_000, Currency: "EUR"}
 	return f.attachAs("s-1", cfg)
 }
 
@@ -58,8 +56,8 @@ func TestSpendInRow(t *testing.T) {
 		f.shows(wd)
 		require.JSONEq(f, `{"wall_clock_seconds":14400,"spent":[
 			{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
-			{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
-			{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
+			{"limit":"cost","currency":"EUR","used":50000,"allowed":6400000},
+			{"limit":"tool_calls","tool":"bash","used":1,"allowed":5}
 		]}`, string(f.row("s-1").State))
 	})
 	running(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
@@ -71,8 +69,8 @@ func TestSpendInRow(t *testing.T) {
 		require.Equal(f, []session.Spent{
 			{Limit: "tokens", Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.9}},
 			{Limit: "call_input", Allowed: 500, WarnAt: []float64{}},
+			{Limit: "cost", Currency: "EUR", Allowed: 6_400_000, WarnAt: []float64{0.5, 0.9}},
 			{Limit: "requests", Allowed: 20, WarnAt: []float64{0.5, 0.9}},
-			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
 		}, f.state("s-1").Spent, "and what it repeats is not among them")
 	})
 	running(t, "has a bounded number of warnings", func(f *fixture) {
@@ -109,8 +107,8 @@ func TestSpendInRow(t *testing.T) {
 		f.shows(wd)
 		state := f.state("s-1")
 		require.Len(f, state.Spent, session.MaxSpent)
-		require.Equal(f, "tool-15", state.Spent[session.MaxSpent-1].Tool)
-		require.Equal(f, 3, state.MoreSpent, "two tools and the scope")
+		require.Equal(f, "tool-14", state.Spent[session.MaxSpent-1].Tool)
+		require.Equal(f, 3, state.MoreSpent)
 	})
 }
 

@@ -229,7 +229,7 @@ func TestHostileTexts(t *testing.T) {
 	for _, text := range hostile {
 		short := string([]rune(text)[:min(len([]rune(text)), 190)])
 		b.begin(text, short, 0, session.State{
-			WallClock: 3600, Phase: short, Spent: []session.Spent{{Limit: "tool_calls", Tool: short, Scope: short, Currency: short, Used: 1, Allowed: 2}},
+			WallClock: 3600, Phase: short, Spent: []session.Spent{{Limit: "tool_calls", Tool: short, Currency: short, Used: 1, Allowed: 2}},
 		})
 		b.event(text, watchdog.EventCancel, time.Now(), 0, fmt.Sprintf(`"reason":%s,"note":%s,"hold":%s`, quoted(short), quoted(short), quoted(short)))
 	}
@@ -370,7 +370,7 @@ func (b *tab) fleet() {
 		WallClock: 14400, Reserve: 600, Safety: 28800, Idle: 300, Phase: "tool: go test ./...",
 		Spent: []session.Spent{
 			{Limit: "tokens", Used: 241_250, Admitted: 2000, Allowed: 2_000_000, Reserve: 100_000},
-			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 5_320_000, Allowed: 6_400_000},
+			{Limit: "cost", Currency: "EUR", Used: 5_320_000, Allowed: 6_400_000},
 		},
 	})
 	b.beginIn("fix-4821", "fix-4821-review", "worker-1", 3*m, session.State{WallClock: 900, Idle: 300, Phase: "reading the diff"})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -149,12 +148,6 @@ func (r *Run) Deadline() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return r.Tree.parent.Deadline()
-}
-
-// Stopwatch begins to count, and returns how much real time has gone by since.
-func (t *Tree) Stopwatch() func() time.Duration {
-	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)
-	return c.elapsed
 }
 
 // glance is how often the timer looks at the clock at least: the machine may have slept.

@@ -104,17 +104,6 @@ func (r *Run) LogSince(began time.Time, log func()) {
 // Machine implements [lane.Run].
 func (r *Run) Machine() *machine.Node { return &r.Node }
 
-// Owes implements [lane.Run].
-func (r *Run) Owes() bool { return r.outer == nil && r.Tree.Shared().Uncovered() }
-
-// Cover implements [lane.Run].
-func (r *Run) Cover() error {
-	if r.outer != nil || r.Closed() {
-		return nil
-	}
-	return r.Tree.Shared().Cover(nil)
-}
-
 // Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not
 // wait for the host.
 func (r *Run) Conclude(e *lane.Ending, known *fold.Window, err error) {

@@ -231,7 +231,7 @@ func (r *Run) Decide(in *machine.Input) error {
 			began = k.At
 		}
 		if first && k.Ending == nil && !k.Records() {
-			r.CatchUp(began)
+			r.Retry(began)
 		}
 		k.Pass(r.Tree, began)
 		if k.Stop != nil { // what the end left to do is for whoever ended the run
@@ -282,25 +282,13 @@ func (r *Run) Take(in *machine.Input) (k Work) {
 func (r *Run) TakeAside(in *machine.Input) {
 	k := r.Take(in)
 	if k.behind && !k.Records() { // as at a poll
-		r.CatchUp(clocks.Now(r.Tree.Clock))
+		r.Retry(clocks.Now(r.Tree.Clock))
 	}
 	r.Tree.DeliverTrace()
 	k.askAside(r.Tree)
 }
 
-// CatchUp tries again, as a poll does, what the stores did not take.
-func (r *Run) CatchUp(began time.Time) {
-	r.Retry(began)
-	r.CoverAside()
-}
-
-// CoverAside has what was used beyond what was taken of shared limits taken, so that others find it used. What the
-// store does not take is tried again by the session's lane and at the next poll.
-func (r *Run) CoverAside() {
-	_ = r.Tree.Shared().Cover(r.Tree.session.Record.TryLater)
-}
-
-// Retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
+// Retry appends again, as a poll does, what is pending, unless that is being done. It holds up a poll only if there is no other
 // goroutine, for what is left of its time-out since began.
 func (r *Run) Retry(began time.Time) {
 	if r.Record.WantAgain() {

@@ -15,16 +15,13 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
-	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -36,8 +33,6 @@ import (
 //
 //	lane.lanes.mu        which runs wait for which store
 //	  driver.Tree.mu     where the session and its layers stand, their clocks, what they spent, what the store lacks
-//	    share.shared.mu  which limits of scopes runs of this process share
-//	    share.Limit.mu   what this process holds of a limit that a store keeps, in the order of their numbers
 //	    feed.Feed.mu     who is to be told of directives
 //	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
@@ -53,7 +48,6 @@ type Tree struct {
 	machine machine.Tree
 	clock   runClock
 	journal.Place
-	shared atomic.Pointer[Shared] // nil while there are none
 	// Trace is what the host is still to be told of signals, nil if it keeps no trace.
 	Trace Trace
 
@@ -113,30 +107,13 @@ func (t *Tree) Look(k *Work, r *Run, in *machine.Input) { t.stepAt(k, t.now(nil)
 // stepAt takes an input at an instant. The caller holds the lock.
 func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	in.Node = &r.Node
-	shared := t.Shared()
-	shared.Lock()
 	room := rooms.Get().(*machine.Room)
 	t.machine.Room = room
 	t.apply(t.machine.Step(now, in), k)
 	t.machine.Room = nil
 	rooms.Put(room)
-	shared.Unlock()
 	k.tree, k.At, k.Stop, k.Ending = t, now.Wall, r.Stop(), r.Record.Ending()
-	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || t.Shares()
-}
-
-// Share has the session draw on shared limits. The caller holds the lock.
-func (t *Tree) Share(s Shared) { t.shared.Store(&s) }
-
-// Shares reports whether the session draws on shared limits.
-func (t *Tree) Shares() bool { return t.shared.Load() != nil }
-
-// Shared are the shared limits that the session draws on. There can be none.
-func (t *Tree) Shared() Shared {
-	if s := t.shared.Load(); s != nil {
-		return *s
-	}
-	return unshared{}
+	k.behind = r.Record.Behind() || r.news != nil || t.tracing()
 }
 
 func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
@@ -343,37 +320,3 @@ func RingAll(due []*Tree) {
 		doTogether(all)
 	}
 }
-
-// Shared are the limits that a session draws on with others: a [share.Set], or nothing. Only a program that can share
-// limits links that.
-type Shared interface {
-	sync.Locker
-	Take(ctx context.Context, number int, want *ledger.Slice) (fits bool, err error)
-	Cover(failed func()) error
-	Uncovered() bool
-	Owes() bool
-	Settle() error
-	Close(failed func(l *share.Limit, err error))
-	Unpaid() error
-}
-
-// unshared is what a session draws on that shares no limits: nothing of it is held, used or owed.
-type unshared struct{}
-
-func (unshared) Lock() {}
-
-func (unshared) Unlock() {}
-
-func (unshared) Take(context.Context, int, *ledger.Slice) (fits bool, err error) { return false, nil }
-
-func (unshared) Cover(func()) error { return nil }
-
-func (unshared) Uncovered() bool { return false }
-
-func (unshared) Owes() bool { return false }
-
-func (unshared) Settle() error { return nil }
-
-func (unshared) Close(func(*share.Limit, error)) {}
-
-func (unshared) Unpaid() error { return nil }

@@ -116,7 +116,6 @@ func (h *History) Current(hostStart time.Time) Window {
 		last = &Window{StartedAt: hostStart}
 	}
 	found := *last
-	found.sharesSecond = h.sharesSecond(last.StartedAt)
 	found.starts = ordered.Keys(h.windows, time.Time.Compare)
 	return found
 }
@@ -154,17 +153,6 @@ func (h *History) concerns(e *UnreadableError, start time.Time) bool {
 		return !e.Event.Timestamp.Before(start)
 	}
 	return h.windows[e.StartedAt] == nil && e.StartedAt.After(start)
-}
-
-// sharesSecond reports whether the host opened a window within the second of one that had ended.
-func (h *History) sharesSecond(start time.Time) bool {
-	second := start.Truncate(sameStart)
-	for _, w := range h.windows {
-		if w.StartedAt.Truncate(sameStart).Equal(second) && w.endedBefore(start) {
-			return true
-		}
-	}
-	return false
 }
 
 // knows reports whether a window that began then is known. A host that passes its start has not persisted a later one:

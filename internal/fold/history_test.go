@@ -191,7 +191,6 @@ func FuzzOf(f *testing.F) {
 		require.NotNil(t, stopped.Stop)
 		require.NotEmpty(t, noonWindow.Pauses())
 		found := h.Current(noon)
-		require.NotEmpty(t, found.SpendName())
 		require.GreaterOrEqual(t, found.Extended, time.Duration(0))
 		require.Equal(t, found, h.Current(noon))
 		require.False(t, slices.Contains([]time.Time{at(-time.Hour), noon, found.StartedAt}, found.NextStart(noon)))

@@ -176,7 +176,9 @@ type request struct {
 func KeyOf(limit verdict.Limit, hold string, s *record.Spend) Key {
 	switch {
 	case s != nil:
-		return CountKey(s.Limit, s.Tool, s.Scope)
+		key := CountKey(s.Limit, s.Tool)
+		key.Scope = s.Scope
+		return key
 	case limit == verdict.Hold:
 		return Key{Limit: string(limit), Hold: hold}
 	}
@@ -184,8 +186,8 @@ func KeyOf(limit verdict.Limit, hold string, s *record.Spend) Key {
 }
 
 // CountKey names a counted limit.
-func CountKey(limit, tool, scope string) Key {
-	return Key{Limit: limit, Tool: tool, Scope: scope, Count: true}
+func CountKey(limit, tool string) Key {
+	return Key{Limit: limit, Tool: tool, Count: true}
 }
 
 // A Directive is one that the host was given.

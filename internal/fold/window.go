@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/ordered"
@@ -32,13 +31,12 @@ type Window struct {
 	resets     map[string]time.Time // those that do not count any more, and when an event said so
 	pauses     map[string]pause     // by the IDs of their openings
 
-	sharesSecond bool        // with one before it, which had ended
-	starts       []time.Time // of all windows that are known, in their order
+	starts []time.Time // of all windows that are known, in their order
 }
 
 // Blank reports whether nothing is known of it but its start.
 func (w *Window) Blank() bool {
-	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() && !w.sharesSecond &&
+	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() &&
 		max(len(w.Given), len(w.asked), len(w.directives), len(w.resets), len(w.pauses)) == 0
 }
 
@@ -65,16 +63,6 @@ func (w *Window) correct() {
 	if w.Stop != nil && !w.Complete() {
 		w.CompletedAt = time.Time(w.Stop.FiredAt)
 	}
-}
-
-// SpendName names a window where its spend is kept. The start of one that a resume opened is in its event. Of one that
-// the host opened there may be no event, and a host that keeps whole seconds comes back with another start: it is named
-// by the second. No name of the one form is one of the other.
-func (w *Window) SpendName() string {
-	if w.OpenedBy != "" || w.sharesSecond {
-		return record.Stamp(w.StartedAt).String()
-	}
-	return strconv.FormatInt(w.StartedAt.Unix(), 10)
 }
 
 // NextStart returns the start of a window that is opened after the current one at that instant. The clock may have gone

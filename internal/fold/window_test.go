@@ -18,33 +18,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-func TestSpendName(t *testing.T) {
-	const second = "1777636800"
-	exact := func(d time.Duration) string { return stamp(d).String() }
-	for _, c := range []struct {
-		name   string
-		events func(s *script)
-		host   time.Duration
-		want   string
-	}{
-		{"a host's start is named by its second", func(*script) {}, time.Second / 4, second},
-		{"also one with events", func(s *script) { s.cancel(0, time.Hour) }, 0, second},
-		{"that of a resume by the whole start", func(s *script) { s.resume(-time.Hour, 0) }, 0, exact(0)},
-		{
-			"and one in the second of a window that had ended before it",
-			func(s *script) { s.cancel(0, time.Second/4) }, time.Second / 2, exact(time.Second / 2),
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var s script
-			c.events(&s)
-			h := s.fold()
-			found := h.Current(at(c.host))
-			require.Equal(t, c.want, found.SpendName())
-		})
-	}
-}
-
 // TestBlank protects that a window of which anything is known is not taken for a blank one.
 func TestBlank(t *testing.T) {
 	for name, events := range map[string]func(s *script){
@@ -64,11 +37,6 @@ func TestBlank(t *testing.T) {
 		found := s.current()
 		require.Equal(t, name == "", found.Blank(), name)
 	}
-	var s script
-	s.cancel(0, time.Second/4)
-	h := s.fold()
-	found := h.Current(at(time.Second / 2))
-	require.False(t, found.Blank(), "it shares its second with one that has ended")
 }
 
 func TestNextStart(t *testing.T) {
@@ -82,7 +50,8 @@ func TestNextStart(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	spend := &record.Spend{Limit: "tokens", Scope: "tenant", Allowed: 100}
-	tokens := fold.CountKey("tokens", "", "tenant")
+	tokens := fold.CountKey("tokens", "")
+	tokens.Scope = "tenant" // as an older version has it
 	var s script
 	warn := func(fraction, budget float64, of *record.Spend) {
 		s.add("warning", record.Warning{
@@ -102,7 +71,7 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, 2, found.WarnedOf(fold.Key{}, []float64{0.5, 0.9}, 3600))
 	require.Equal(t, 0, found.WarnedOf(fold.Key{}, []float64{0.9}, 7200), "after an extension they come again")
 	require.Equal(t, 1, found.WarnedOf(tokens, []float64{0.8}, 100))
-	require.Equal(t, 0, found.WarnedOf(fold.CountKey("tokens", "", ""), []float64{0.8}, 100), "of another scope")
+	require.Equal(t, 0, found.WarnedOf(fold.CountKey("tokens", ""), []float64{0.8}, 100), "of another scope")
 	require.True(t, found.WrappedUp(fold.Key{}, 3600))
 	require.False(t, found.WrappedUp(fold.Key{}, 7200))
 	require.True(t, found.WrappedUp(tokens, 100))
@@ -110,7 +79,7 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestExtensions(t *testing.T) {
-	tokens, calls := fold.CountKey("tokens", "", ""), fold.CountKey("tool_calls", "grep", "")
+	tokens, calls := fold.CountKey("tokens", ""), fold.CountKey("tool_calls", "grep")
 	var s script
 	s.extend(time.Hour)
 	s.extend(time.Minute, record.Spend{Limit: "tokens", Extension: 5}, record.Spend{Limit: "tool_calls", Tool: "grep", Extension: 2})
@@ -147,7 +116,7 @@ func TestStanding(t *testing.T) {
 	idle := fold.KeyOf(verdict.Idle, "", nil)
 	require.Equal(t, map[string]fold.Directive{
 		first: {Rung: 1, On: idle}, third: {Rung: 2, On: idle},
-		counted: {Rung: 1, On: fold.CountKey("cost", "", ""), Allowed: 9},
+		counted: {Rung: 1, On: fold.CountKey("cost", ""), Allowed: 9},
 		held:    {Rung: 1, On: fold.KeyOf(verdict.Hold, "tool", nil)},
 	}, maps.Collect(found.Standing()))
 	require.Equal(t, fold.Key{Limit: "idle"}, idle)
@@ -203,7 +172,7 @@ func TestPauses(t *testing.T) {
 }
 
 func TestTakesBack(t *testing.T) {
-	tokens := fold.CountKey("tokens", "", "")
+	tokens := fold.CountKey("tokens", "")
 	wall, idle := fold.KeyOf(verdict.WallClock, "", nil), fold.KeyOf(verdict.Idle, "", nil)
 	hold := fold.KeyOf(verdict.Hold, "tool", nil)
 	knows := func(pauses ...verdict.Pause) *verdict.Pauses { return new(verdict.Pauses).With(pauses) }
@@ -370,7 +339,7 @@ func said(w *fold.Window, now time.Time) map[string]any {
 	budget := w.Extended + 4*time.Hour
 	given := map[fold.Key]int64{}
 	maps.Copy(given, w.Given)
-	key := fold.CountKey("tokens", "", "")
+	key := fold.CountKey("tokens", "")
 	stop := ""
 	if w.Stop != nil {
 		stop = string(record.JSON(w.Stop))
@@ -378,7 +347,7 @@ func said(w *fold.Window, now time.Time) map[string]any {
 	return map[string]any{
 		"start": w.StartedAt, "opened": w.OpenedBy, "extended": w.Extended, "given": given, "stop": stop,
 		"completed": w.CompletedAt.UTC(), "standing": standing, "paused": paused, "open": open,
-		"warned": w.WarnedOf(fold.Key{}, []float64{0.5, 0.8}, budget.Seconds()), "spend": w.SpendName(),
+		"warned":  w.WarnedOf(fold.Key{}, []float64{0.5, 0.8}, budget.Seconds()),
 		"wrapped": w.WrappedUp(fold.Key{}, budget.Seconds()), "next": w.NextStart(w.StartedAt),
 		"tokens": w.WarnedOf(key, []float64{0.5}, float64(w.Given[key]+2)),
 	}
@@ -517,7 +486,7 @@ func TestForgets(t *testing.T) {
 		}
 		s.extend(time.Hour, record.Spend{Limit: "tokens", Extension: 5})
 		_, w := s.folded()
-		tokens := fold.CountKey("tokens", "", "")
+		tokens := fold.CountKey("tokens", "")
 		for budget, want := range map[float64]int{3599: 0, 3600: 1} {
 			require.Equal(t, want, w.WarnedOf(fold.Key{}, []float64{0.5}, budget))
 			require.Equal(t, want == 1, w.WrappedUp(fold.Key{}, budget))

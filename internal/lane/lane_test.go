@@ -41,11 +41,9 @@ type run struct {
 	tell   func() // what the host does when it is told
 
 	// The lock guards the rest.
-	ended   []ending
-	tried   []*machine.Entry
-	told    int
-	owes    bool
-	covered int
+	ended []ending
+	tried []*machine.Entry
+	told  int
 }
 
 // An ending is how the run has ended.
@@ -85,20 +83,6 @@ func (r *run) Tell(here bool) (log func()) {
 		return nil
 	}
 	return told
-}
-
-func (r *run) Owes() bool {
-	r.Lock()
-	defer r.Unlock()
-	return r.owes
-}
-
-func (r *run) Cover() error {
-	r.Lock()
-	defer r.Unlock()
-	r.covered++
-	r.owes = false
-	return nil
 }
 
 // A bench is a store and the runs that are kept in it.

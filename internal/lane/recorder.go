@@ -40,10 +40,6 @@ type Run interface {
 	Tell(here bool) (log func())
 	// Closed reports whether the host has closed the run, or one around it.
 	Closed() bool
-	// Owes reports whether the session used something of shared limits that their store has not taken, and Cover has it
-	// taken.
-	Owes() bool
-	Cover() error
 }
 
 // A Recorder is what is under way between a run and its store. The exchanges of a run do not overlap, so that a store

@@ -87,8 +87,7 @@ func (r *Recorder) Closed() bool { return r.marks.Load()&isClosed != 0 }
 
 // untaken reports whether the store does not have everything, and how often that was tried in vain.
 func (r *Recorder) untaken() (waits bool, tries int) {
-	waits = r.run.Owes()
-	r.locked(func() { waits, tries = waits || !r.pending().Empty(), int(r.underway().vain) })
+	r.locked(func() { waits, tries = !r.pending().Empty(), int(r.underway().vain) })
 	return waits, tries
 }
 
@@ -134,7 +133,6 @@ func (l *lane) retry() {
 		return
 	}
 	defer l.end(runs)
-	defer cover(runs)
 	if !l.answers() { // the last try, yet
 		return
 	}
@@ -186,15 +184,6 @@ func (one *recordable) answered() (yes bool) {
 		}
 	})
 	return yes
-}
-
-// cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
-func cover(runs []*Recorder) {
-	for _, r := range runs {
-		if !r.run.Closed() && r.run.Cover() != nil {
-			return
-		}
-	}
 }
 
 // begin takes the runs that wait, those first that were tried least: they are the least likely to have an event that is

@@ -181,17 +181,6 @@ func TestRetry(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Empty(t, b.store.Calls())
 	})
-	inBubble(t, "what was used of shared limits is taken with it", func(t *testing.T, b *bench) {
-		r := b.begin(1)[0]
-		r.owes = true
-		r.TryLater()
-		time.Sleep(s)
-		synctest.Wait()
-		require.Equal(t, 1, r.covered)
-		require.Empty(t, b.store.Calls())
-		time.Sleep(time.Hour)
-		require.Equal(t, 1, r.covered)
-	})
 	inBubble(t, "the last try says what is not recorded", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
 		require.NoError(t, r.Flush())

@@ -1,8 +1,7 @@
-// Package ledger keeps what runs use up besides time: a session and its layers are charged together or not at all, and
-// what a store keeps of their limits is drawn on in memory.
+// Package ledger keeps what runs use up besides time: a session and its layers are charged together or not at all.
 //
-// It has no lock, no clock and no store. Whoever calls it holds a lock for a [Ledger] and all that its accounts draw
-// on, and passes the instants; what is to be asked of a store, it returns. How much fits is for package verdict.
+// It has no lock, no clock and no store. Whoever calls it holds a lock for a [Ledger]. How much fits is for package
+// verdict.
 package ledger
 
 import (
@@ -13,13 +12,11 @@ import (
 
 // A Ledger is what a session and its layers have charged. The zero value is one without accounts.
 type Ledger struct {
-	session  *Account
 	currency string
 	charges  []charge
 	free     []int // the charges that are over
 	keys     keys
-	accounts int       // that have had a key
-	drawn    []*Window // by the call that is being admitted
+	accounts int // that have had a key
 }
 
 // An Account is what one run has used.
@@ -29,17 +26,16 @@ type Account struct {
 	// Currency is that of its limits of cost. It does not change once the run is there.
 	Currency string
 
-	ledger  *Ledger
-	outer   *Account // of the run around it, nil for a session
-	number  int      // tells it from the others whose calls have keys; 0 before the first
-	closed  bool     // nothing is admitted any more
-	sources []source // of a session: what of its limits is kept in a store
+	ledger *Ledger
+	outer  *Account // of the run around it, nil for a session
+	number int      // tells it from the others whose calls have keys; 0 before the first
+	closed bool     // nothing is admitted any more
 }
 
 // OpenSession makes the account that of the session.
 func (l *Ledger) OpenSession(a *Account, spend *verdict.Spend, currency string) {
 	*a = Account{Spend: spend, Currency: currency, ledger: l}
-	l.session, l.currency = a, currency
+	l.currency = currency
 }
 
 // OpenLayer makes the account that of a layer of the run that has the outer one.
@@ -47,20 +43,8 @@ func (l *Ledger) OpenLayer(a, outer *Account, spend *verdict.Spend, currency str
 	*a = Account{Spend: spend, Currency: currency, ledger: l, outer: outer}
 }
 
-// Close has nothing more admitted. It reports whether that is new.
-func (a *Account) Close() (first bool) {
-	first = !a.closed
-	a.closed = true
-	return first
-}
-
-// AddLimits adds the limits of a scope to those of the session.
-func (l *Ledger) AddLimits(limits []verdict.CountLimit, currency string) {
-	l.session.Spend.AddLimits(limits)
-	if l.session.Currency == "" {
-		l.session.Currency, l.currency = currency, currency
-	}
-}
+// Close has nothing more admitted.
+func (a *Account) Close() { a.closed = true }
 
 // pays checks the currency of a cost. The first one is that of the session.
 func (l *Ledger) pays(use *verdict.Use, currency string, o *Outcome) bool {
@@ -77,11 +61,10 @@ func (l *Ledger) pays(use *verdict.Use, currency string, o *Outcome) bool {
 
 // A charge is an admission that is open. The generation tells it from those that had its place before.
 type charge struct {
-	gen   uint64
-	of    *Account // nil while it is free
-	most  verdict.Use
-	key   string
-	parts []*Window // what it drew on, by the sources of the session
+	gen  uint64
+	of   *Account // nil while it is free
+	most verdict.Use
+	key  string
 }
 
 // An ID names a charge of a ledger.
@@ -104,7 +87,6 @@ func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
 	one.gen++
 	one.of, one.key = a, c.Key
 	one.most = c.Use
-	one.parts, l.drawn = l.drawn, one.parts[:0]
 	o.ID = ID{at, one.gen}
 	if c.Key != "" {
 		l.keys.add(l.keyOf(a, c.Key), keyed{o.ID, c.Use})
@@ -121,7 +103,6 @@ func (l *Ledger) find(id ID) *charge {
 func (l *Ledger) end(id ID) {
 	one := &l.charges[id.at]
 	one.of, one.key = nil, ""
-	clear(one.parts)
 	l.free = append(l.free, id.at)
 }
 
@@ -129,11 +110,7 @@ func (l *Ledger) end(id ID) {
 // the one that it was admitted for.
 func (l *Ledger) Settle(id ID, used *verdict.Use, currency string, o *Outcome) {
 	one := l.find(id)
-	if one == nil {
-		o.Late = l.session.closed && l.Owing()
-		return
-	}
-	if !l.pays(used, currency, o) {
+	if one == nil || !l.pays(used, currency, o) {
 		return
 	}
 	if used.Tool == "" {
@@ -142,7 +119,6 @@ func (l *Ledger) Settle(id ID, used *verdict.Use, currency string, o *Outcome) {
 	for a := one.of; a != nil; a = a.outer {
 		o.Look = a.Spend.Settle(&one.most, used) || o.Look
 	}
-	l.session.replace(one, used, o)
 	if one.key != "" {
 		l.keys.settle(l.keyOf(one.of, one.key))
 	}
@@ -157,27 +133,9 @@ func (l *Ledger) Void(id ID) bool {
 		return false
 	}
 	one.of.voidUpTo(nil, &one.most)
-	l.session.replace(one, &verdict.Use{Tool: one.most.Tool}, &Outcome{})
 	if one.key != "" {
 		delete(l.keys.known, l.keyOf(one.of, one.key))
 	}
 	l.end(id)
 	return true
-}
-
-// replace charges what was used in place of what was drawn. It notes whether a shared limit is exceeded, and whether
-// more was used than was taken.
-func (a *Account) replace(one *charge, use *verdict.Use, o *Outcome) {
-	for i := range a.sources {
-		s := &a.sources[i]
-		before, after := s.need(&one.most), s.need(use)
-		if before == (verdict.Counts{}) && after == (verdict.Counts{}) {
-			continue
-		}
-		owes, more := s.shared.replace(one.parts[i], &before, &after)
-		s.owes = s.owes || more
-		o.Owes, o.Late = o.Owes || owes, o.Late || more && a.closed
-		o.Look = a.learn(s) || o.Look
-		o.Look = a.exceeded(s) || o.Look
-	}
 }

@@ -2,38 +2,33 @@ package ledger_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// limitOf is a limit of requests.
-func limitOf(scope string, most int64) verdict.CountLimit {
-	return verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindRequests, Scope: scope}, Max: most}
-}
-
-// A run is a session with a layer, of which each has a limit of requests, that draws on shared limits.
+// A run is a session with a layer, of which each has a limit of requests.
 type run struct {
 	ledger.Ledger
 	session, layer ledger.Account
-	shared         []*ledger.Shared
 }
 
-func newRun(session, layer int64, scopes ...int64) *run {
-	r := &run{}
-	r.OpenSession(&r.session, verdict.NewSpend([]verdict.CountLimit{limitOf("", session)}, false), "EUR")
-	r.OpenLayer(&r.layer, &r.session, verdict.NewSpend([]verdict.CountLimit{limitOf("", layer)}, false), "")
-	for i, most := range scopes {
-		scope := fmt.Sprint("scope ", i)
-		r.AddLimits([]verdict.CountLimit{limitOf(scope, most)}, "")
-		r.shared = append(r.shared, &ledger.Shared{})
-		r.AddSource(r.shared[i], scope, "")
+func newRun(session, layer int64) *run {
+	limitOf := func(most int64) *verdict.Spend {
+		return verdict.NewSpend([]verdict.CountLimit{
+			{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: most},
+		}, false)
 	}
+	r := &run{}
+	r.OpenSession(&r.session, limitOf(session), "EUR")
+	r.OpenLayer(&r.layer, &r.session, limitOf(layer), "")
 	return r
 }
 
@@ -53,24 +48,6 @@ func (r *run) settle(id ledger.ID, n int64) (o ledger.Outcome) {
 	return o
 }
 
-// grant takes a slice of a shared limit, of a window that lasts so long.
-func (r *run) grant(t *testing.T, shared int, n int64, window string, lasts time.Duration) {
-	t.Helper()
-	want := ledger.Slice{Least: requests(n).Counts}
-	_, begun := r.shared[shared].Begin(0, "slice of "+window, &want)
-	require.True(t, begun)
-	g := ledger.Grant{Fits: true, Granted: want.Least, Charged: want.Least, Window: window, Ends: lasts}
-	r.shared[shared].Granted(&g)
-}
-
-// returned is what is given back of one slice.
-func returned(all []ledger.Return) (n verdict.Counts) {
-	for _, one := range all {
-		n.Add(&one.Unused)
-	}
-	return n
-}
-
 func (r *run) requireAdmitted(t *testing.T, session, layer int64) {
 	t.Helper()
 	require.Equal(t, session, r.session.Spend.Use(0).Admitted, "the session")
@@ -80,11 +57,10 @@ func (r *run) requireAdmitted(t *testing.T, session, layer int64) {
 // TestAdmitAll protects runs from a call that is charged to some of them only.
 func TestAdmitAll(t *testing.T) {
 	for name, c := range map[string]struct {
-		of   func() *run
-		use  int64
-		did  ledger.Did
-		why  func(r *run) ledger.Why
-		owes int64
+		of  func() *run
+		use int64
+		did ledger.Did
+		why func(r *run) ledger.Why
 	}{
 		"that fits": {of: func() *run { return newRun(10, 10) }, use: 10, did: ledger.Charged},
 		"that does not fit in the layer": {
@@ -99,18 +75,6 @@ func TestAdmitAll(t *testing.T) {
 			of: func() *run { r := newRun(10, 10); r.session.Close(); return r }, use: 1, did: ledger.Closed,
 			why: func(r *run) ledger.Why { return ledger.Why{Of: &r.session} },
 		},
-		"that lacks a slice": {
-			of: func() *run { return newRun(10, 10, 10, 10) }, use: 1, did: ledger.Lacking,
-			why: func(*run) ledger.Why { return ledger.Why{Source: 0} },
-		},
-		"that lacks one of two slices": {
-			of: func() *run {
-				r := newRun(10, 10, 10, 10)
-				r.grant(t, 0, 5, "", verdict.Never)
-				return r
-			}, use: 1, did: ledger.Lacking,
-			why: func(*run) ledger.Why { return ledger.Why{Source: 1} },
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.of()
@@ -122,14 +86,6 @@ func TestAdmitAll(t *testing.T) {
 			}
 			require.Equal(t, c.why(r), *o.Why)
 			r.requireAdmitted(t, 0, 0)
-			for i, s := range r.shared {
-				require.Zero(t, s.Owed(), i)
-				if s.Begun() {
-					s.Close()
-					all := s.Returns()
-					require.Equal(t, []ledger.Return{{ID: "slice of ", Unused: requests(5).Counts}}, all)
-				}
-			}
 		})
 	}
 }
@@ -185,16 +141,9 @@ func TestCurrency(t *testing.T) {
 		r := newRun(10, 10)
 		require.Equal(t, did, r.admit(&r.layer, ledger.Call{Use: cost, Currency: currency}).Did)
 	}
-	r := newRun(10, 10, 10)
-	require.Equal(t, ledger.Flawed, r.admit(&r.layer, ledger.Call{Use: cost, Currency: "USD"}).Did, "a scope has none")
-	var none run
-	none.OpenSession(&none.session, verdict.NewSpend(nil, false), "")
-	none.AddLimits(nil, "EUR")
-	o := none.admit(&none.session, ledger.Call{Use: cost, Currency: "USD"})
-	require.Equal(t, ledger.Flawed, o.Did, "it has the scope's")
-	r = newRun(10, 10)
+	r := newRun(10, 10)
 	charge := r.admit(&r.layer, ledger.Call{Use: requests(1)})
-	o = ledger.Outcome{}
+	var o ledger.Outcome
 	r.Settle(charge.ID, &cost, "USD", &o)
 	require.Equal(t, "its Cost is in USD, and the run counts EUR", o.Why.Flaw)
 	r.requireAdmitted(t, 1, 1)
@@ -217,342 +166,81 @@ func TestTakeBack(t *testing.T) {
 	require.EqualValues(t, 1, r.session.Spend.Counts[0].Refused)
 }
 
-// TestSettleLate protects what a call used beyond its admission after the end: it is owed, and whoever settles again
-// hears of it.
-func TestSettleLate(t *testing.T) {
-	r := newRun(1000, 1000, 1000)
-	r.grant(t, 0, 10, "", verdict.Never)
-	charge, other := r.admit(&r.session, ledger.Call{Use: requests(3)}), r.admit(&r.session, ledger.Call{Use: requests(1)})
-	r.session.Close()
-	r.shared[0].Close()
-	require.False(t, r.settle(other.ID, 1).Late)
-	require.Equal(t, requests(6).Counts, returned(r.shared[0].Returns()))
-	require.False(t, r.Owing())
-	require.True(t, r.settle(charge.ID, 6).Late)
-	require.True(t, r.Owing())
-	require.Equal(t, requests(3).Counts, r.shared[0].Owed())
-	require.Equal(t, ledger.Outcome{Late: true}, r.settle(charge.ID, 6), "it is over, and not paid")
-	r.grant(t, 0, 3, "", verdict.Never)
-	require.False(t, r.Owing())
-	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 6))
+// TestTool protects a call that does not say of which tool it was: it is of the one that it was admitted for.
+func TestTool(t *testing.T) {
+	var r run
+	r.OpenSession(&r.session, verdict.NewSpend([]verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindToolCalls, Tool: "rm"}, Max: 100},
+	}, false), "")
+	of := func(tool string, n int64) verdict.Use {
+		return verdict.Use{Counts: verdict.Counts{verdict.KindToolCalls: n}, Tool: tool}
+	}
+	for _, used := range []string{"", "rm", "ls"} {
+		charge := r.admit(&r.session, ledger.Call{Use: of("rm", 5)})
+		use, o := of(used, 4), ledger.Outcome{}
+		r.Settle(charge.ID, &use, "", &o)
+		require.Equal(t, ledger.Settled, o.Did)
+	}
+	require.EqualValues(t, 8, r.session.Spend.Use(0).Used)
 }
 
-// TestRange protects calls that are made as large as fits, and that wait for others which may give something back.
-func TestRange(t *testing.T) {
-	for _, c := range []struct {
-		limit, open int64
-		late        bool
-		did         ledger.Did
-		use         int64
-	}{
-		{10, 0, false, ledger.Charged, 8},
-		{10, 6, false, ledger.Charged, 4},
-		{10, 8, false, ledger.Charged, 2}, // a quarter of its steps is enough
-		{10, 9, false, ledger.Held, 1},
-		{10, 9, true, ledger.Charged, 1},
-		{10, 10, true, ledger.Held, 1},
-		{1, 0, false, ledger.Charged, 1},
-		{1, 1, false, ledger.Held, 1},
-	} {
-		r := newRun(c.limit, 100)
-		if c.open > 0 {
-			require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(c.open)}).Did)
-		}
-		call, o := ledger.Call{Range: &ledger.Range{Waits: true, Late: c.late}}, ledger.Outcome{}
-		call.Range.Least, call.Range.Most = requests(1), requests(8)
-		call.Again()
-		r.layer.Admit(&call, &o)
-		require.Equal(t, c.did, o.Did, "%+v", c)
-		require.Equal(t, requests(c.use), call.Use, "%+v", c)
-	}
-	plain := ledger.Call{Owes: true}
-	plain.Again()
-	require.False(t, plain.Owes)
+// A call is one that was admitted, of the layer or of the session.
+type call struct {
+	id      ledger.ID
+	ofLayer bool
+	most    int64
 }
 
-// TestOwnSource protects limits of a session's own that a store keeps, whatever their place.
-func TestOwnSource(t *testing.T) {
-	limits := []verdict.CountLimit{
-		{CountID: verdict.CountID{Kind: verdict.KindInput}, Max: 10, Reserve: 4},
-		{CountID: verdict.CountID{Kind: verdict.KindTurns}, Max: 10},
-		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 9},
-	}
-	for _, observed := range []bool{false, true} {
-		var r run
-		r.OpenSession(&r.session, verdict.NewSpend(limits, observed), "")
-		r.shared = []*ledger.Shared{{}}
-		r.AddSource(r.shared[0], "", "")
-		r.session.Spend.Counts[0].Steps = 1 // before the call
-		use := func(n int64) verdict.Use { return verdict.Use{Counts: verdict.Counts{verdict.KindInput: n}} }
-		call, o := ledger.Call{Use: use(1)}, ledger.Outcome{}
-		r.session.Admit(&call, &o)
-		require.Equal(t, ledger.Lacking, o.Did)
-		want := r.Wants(&call, 0)
-		require.EqualValues(t, 6, want.Limit[verdict.KindInput], "but for the reserve")
-		require.EqualValues(t, verdict.Endless, want.Limit[verdict.KindTurns], "nothing is lacking of them")
-		require.False(t, want.Force)
-		_, _ = r.shared[0].Begin(0, "1", &want)
-		r.shared[0].Granted(&ledger.Grant{
-			Fits: true, Granted: use(10).Counts, Charged: use(20).Counts, Ends: verdict.Never, // others have the rest
-		})
-		r.session.Learn()
-		require.EqualValues(t, 10, r.session.Spend.Counts[0].Around)
-		call.Again()
-		r.session.Admit(&call, &o)
-		refused := r.session.Spend.Counts[0].Refused
-		if observed {
-			require.Equal(t, ledger.Charged, o.Did)
-			require.True(t, o.Look)
-			require.EqualValues(t, 1, refused, "it is only noted")
-			large := ledger.Call{Use: use(20)}
-			r.session.Admit(&large, &o)
-			require.Equal(t, ledger.Lacking, o.Did)
-			require.True(t, r.Wants(&large, 0).Force, "it will not fit")
-			continue
+// TestModel compares random calls of a session and its layer with sums: each is charged to all around it or to none, no
+// limit is exceeded by more than what was used beyond admissions, and no call is refused that fits.
+func TestModel(t *testing.T) {
+	for seed := range racing.Rounds[uint64](1_000, 50_000) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		limits := [2]int64{rng.Int64N(600) + 1, rng.Int64N(600) + 1}
+		r := newRun(limits[0], limits[1])
+		var open []call
+		var used, admitted, beyond [2]int64
+		add := func(sum *[2]int64, ofLayer bool, n int64) {
+			if sum[0] += n; ofLayer {
+				sum[1] += n
+			}
 		}
-		require.Equal(t, ledger.Lacking, o.Did, "the store may have got something back")
-		o = ledger.Outcome{}
-		r.NotGranted(&call, 0, &o)
-		require.Equal(t, ledger.Refused, o.Did)
-		require.True(t, o.Look, "there was no trip meanwhile")
-		require.Equal(t, refused+1, r.session.Spend.Counts[0].Refused)
+		for range 60 {
+			if len(open) == 0 || rng.IntN(2) == 0 {
+				c := call{ofLayer: rng.IntN(2) == 0, most: rng.Int64N(limits[0]/3+2) + 1}
+				of := &r.session
+				if c.ofLayer {
+					of = &r.layer
+				}
+				o := r.admit(of, ledger.Call{Use: requests(c.most)})
+				fits := used[0]+admitted[0]+c.most <= limits[0] && (!c.ofLayer || used[1]+admitted[1]+c.most <= limits[1])
+				require.Equal(t, fits, o.Did == ledger.Charged, "seed %d", seed)
+				if c.id = o.ID; fits {
+					open = append(open, c)
+					add(&admitted, c.ofLayer, c.most)
+				}
+			} else {
+				i := rng.IntN(len(open))
+				c := open[i]
+				open = slices.Delete(open, i, i+1)
+				add(&admitted, c.ofLayer, -c.most)
+				if n := rng.Int64N(c.most + c.most/2 + 1); rng.IntN(5) == 0 {
+					require.True(t, r.Void(c.id))
+					require.False(t, r.Void(c.id))
+				} else {
+					require.Equal(t, ledger.Settled, r.settle(c.id, n).Did)
+					require.Equal(t, ledger.Nothing, r.settle(c.id, n).Did)
+					add(&used, c.ofLayer, n)
+					add(&beyond, c.ofLayer, max(n-c.most, 0))
+				}
+			}
+			r.requireAdmitted(t, admitted[0], admitted[1])
+			for i, a := range []*ledger.Account{&r.session, &r.layer} {
+				require.Equal(t, used[i], a.Spend.Use(0).Used, "seed %d", seed)
+				require.LessOrEqual(t, used[i]+admitted[i], limits[i]+beyond[i], "seed %d", seed)
+			}
+		}
 	}
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestWindows protects the windows of a shared limit from each other.
-func TestWindows(t *testing.T) {
-	t.Run("at its end a window goes on, and is over then", func(t *testing.T) {
-		r := newRun(1000, 1000, 1000)
-		r.grant(t, 0, 10, "1 h", time.Hour)
-		s := r.shared[0]
-		require.True(t, s.Timed())
-		s.Turn(time.Hour - 1)
-		require.True(t, s.Begun())
-		s.Turn(time.Hour)
-		require.False(t, s.Begun())
-		require.False(t, s.Timed())
-		all := s.Returns()
-		require.Equal(t, []ledger.Return{{ID: "slice of 1 h", Unused: requests(10).Counts}}, all)
-		require.Empty(t, s.Returns())
-	})
-	t.Run("once closed it matters what time it is as long as something can be owed of one that ends", func(t *testing.T) {
-		for ends, timed := range map[time.Duration]bool{time.Hour: true, verdict.Never: false} {
-			r := newRun(1000, 1000, 1000)
-			r.grant(t, 0, 10, "", ends)
-			r.shared[0].Close()
-			require.Equal(t, timed, r.shared[0].Timed())
-		}
-	})
-	t.Run("a charge stays in the window that it was admitted in", func(t *testing.T) {
-		r := newRun(1000, 1000, 1000)
-		r.grant(t, 0, 10, "1 h", time.Hour)
-		charge := r.admit(&r.layer, ledger.Call{Use: requests(4)})
-		r.shared[0].Turn(time.Hour)
-		r.grant(t, 0, 10, "2 h", 2*time.Hour)
-		require.False(t, r.settle(charge.ID, 3).Owes)
-		require.Equal(t, requests(7).Counts, returned(r.shared[0].Returns()))
-		r.session.Learn()
-		require.Zero(t, r.session.Spend.Use(1).Used, "of the second")
-	})
-	t.Run("a grant of another window leaves the one before", func(t *testing.T) {
-		r := newRun(1000, 1000, 1000)
-		r.grant(t, 0, 10, "1 h", time.Hour)
-		r.grant(t, 0, 20, "2 h", time.Hour)
-		require.Equal(t, requests(10).Counts, returned(r.shared[0].Returns()))
-		require.Empty(t, r.shared[0].Returns())
-	})
-	t.Run("what is granted of a window that is over is given back", func(t *testing.T) {
-		r := newRun(1000, 1000, 1000)
-		r.grant(t, 0, 10, "1 h", 0)
-		require.False(t, r.shared[0].Begun())
-		require.Equal(t, requests(10).Counts, returned(r.shared[0].Returns()))
-	})
-	t.Run("what is owed after the end is charged in its own window, and nowhere later", func(t *testing.T) {
-		owes := func() *run {
-			r := newRun(1000, 1000, 1000)
-			r.grant(t, 0, 10, "1 h", time.Hour)
-			charge := r.admit(&r.session, ledger.Call{Use: requests(4)})
-			r.session.Close()
-			r.shared[0].Close()
-			r.shared[0].Returns()
-			require.True(t, r.settle(charge.ID, 9).Late)
-			return r
-		}
-		for name, c := range map[string]struct {
-			happens func(r *run)
-			owes    int64
-			back    int64
-		}{
-			"the window goes on":                      {func(r *run) { r.shared[0].Turn(time.Hour - 1) }, 5, 0},
-			"it is over by the clock":                 {func(r *run) { r.shared[0].Turn(time.Hour) }, 0, 0},
-			"it is charged":                           {func(r *run) { r.grant(t, 0, 5, "1 h", time.Minute) }, 0, 0},
-			"the store charged the next":              {func(r *run) { r.grant(t, 0, 5, "2 h", time.Hour) }, 0, 5},
-			"the store says that it is over":          {func(r *run) { r.grant(t, 0, 5, "1 h", 0) }, 0, 5},
-			"the answer is of a window before, by it": {func(r *run) { r.grant(t, 0, 5, "0 h", 0) }, 5, 5},
-		} {
-			t.Run(name, func(t *testing.T) {
-				r := owes()
-				c.happens(r)
-				require.Equal(t, requests(c.owes).Counts, r.shared[0].Owed())
-				require.Equal(t, requests(c.back).Counts, returned(r.shared[0].Returns()))
-			})
-		}
-	})
-}
-
-// TestTake protects a shared limit from two slices at a time, and from forgetting one whose answer was lost.
-func TestTake(t *testing.T) {
-	var s ledger.Shared
-	none, begun := s.Begin(0, "0", nil)
-	require.Nil(t, none, "nothing is owed")
-	require.False(t, begun)
-	want := &ledger.Slice{Least: requests(5).Counts}
-	first, begun := s.Begin(0, "1", want)
-	require.True(t, begun)
-	other, begun := s.Begin(0, "2", want)
-	require.False(t, begun)
-	require.Same(t, first, other)
-	require.False(t, s.Closed())
-
-	s.NotGranted(true)
-	again, begun := s.Begin(0, "3", nil)
-	require.True(t, begun, "also for who wants nothing")
-	require.True(t, again.Again)
-	require.Equal(t, "1", again.ID)
-	s.NotGranted(false)
-	none, _ = s.Begin(0, "4", nil)
-	require.Nil(t, none, "the store has not charged it")
-	require.Nil(t, s.Close())
-
-	_, _ = s.Begin(0, "5", want)
-	s.NotGranted(true)
-	require.Equal(t, "5", s.Close().ID)
-	require.True(t, s.Closed())
-}
-
-// TestCover protects a store from being asked twice for what is owed, and a host from waiting for it after the end.
-func TestCover(t *testing.T) {
-	r := newRun(1000, 1000, 1000)
-	s := r.shared[0]
-	require.False(t, s.BeginCover())
-	r.grant(t, 0, 5, "", verdict.Never)
-	charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
-	require.Equal(t, ledger.Outcome{Did: ledger.Settled, Owes: true}, r.settle(charge.ID, 8))
-	require.True(t, s.BeginCover())
-	require.False(t, s.BeginCover())
-	s.EndCover()
-	owed, begun := s.Begin(0, "6", nil)
-	require.True(t, begun)
-	require.True(t, owed.Force)
-	require.Equal(t, requests(3).Counts, owed.Least)
-	s.Close()
-	require.False(t, s.BeginCover())
-}
-
-// TestResize protects a call that is made smaller for what the store has left, again and again, and waits where it can.
-func TestResize(t *testing.T) {
-	r := newRun(1000, 1000, 10)
-	call, o := ledger.Call{Range: &ledger.Range{}}, ledger.Outcome{}
-	call.Range.Least, call.Range.Most = requests(1), requests(8)
-	// lacks has the store say that the call does not fit beside that much.
-	lacks := func(most, charged int64) {
-		r.layer.Admit(&call, &o)
-		require.Equal(t, ledger.Lacking, o.Did)
-		require.Equal(t, requests(most), call.Use)
-		want := r.Wants(&call, 0)
-		_, _ = r.shared[0].Begin(0, "1", &want)
-		r.shared[0].Granted(&ledger.Grant{Charged: requests(charged).Counts, Ends: verdict.Never})
-		o = ledger.Outcome{}
-		r.NotGranted(&call, 0, &o)
-	}
-	lacks(8, 7)
-	lacks(3, 9)
-	require.Equal(t, ledger.Nothing, o.Did, "it is made again")
-	lacks(1, 10)
-	require.Equal(t, ledger.Refused, o.Did)
-
-	r = newRun(1000, 1000, 10)
-	r.grant(t, 0, 5, "", verdict.Never)
-	require.Equal(t, ledger.Charged, r.admit(&r.session, ledger.Call{Use: requests(5)}).Did)
-	call.Again()
-	call.Range.Waits = true
-	lacks(8, 10)
-	require.Equal(t, ledger.Held, o.Did, "the other call may give something back")
-}
-
-// TestExceeded protects that a shared limit of which more was used than it allows is looked at, and none before.
-func TestExceeded(t *testing.T) {
-	for used, look := range map[int64]bool{4: false, 5: false, 6: true} {
-		r := &run{shared: []*ledger.Shared{{}}}
-		r.OpenSession(&r.session, verdict.NewSpend(nil, false), "")
-		r.AddLimits([]verdict.CountLimit{limitOf("team", 5)}, "")
-		r.AddSource(r.shared[0], "team", "")
-		r.grant(t, 0, 5, "", verdict.Never)
-		charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
-		require.Equal(t, look, r.settle(charge.ID, used).Look, used)
-	}
-}
-
-// TestNotGranted protects a run from many calls that wait for a slice together: they are one trip, and none if the
-// limit was extended meanwhile.
-func TestNotGranted(t *testing.T) {
-	for name, c := range map[string]struct {
-		meanwhile      func(s *verdict.Spend)
-		look, takeBack bool
-	}{
-		"nothing happened":        {func(*verdict.Spend) {}, true, false},
-		"it was extended":         {func(s *verdict.Spend) { s.Extend(1, 100) }, false, true},
-		"another call was a trip": {func(s *verdict.Spend) { s.Counts[1].Steps++ }, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRun(1000, 1000, 10)
-			call := ledger.Call{Use: requests(20)}
-			require.Equal(t, ledger.Lacking, r.admit(&r.layer, call).Did)
-			var o ledger.Outcome
-			r.layer.Admit(&call, &o)
-			want := r.Wants(&call, o.Why.Source)
-			require.Equal(t, ledger.Slice{Least: requests(20).Counts, Limit: want.Limit}, want)
-			require.EqualValues(t, 10, want.Limit[verdict.KindRequests])
-			require.EqualValues(t, verdict.Endless, want.Limit[verdict.KindCost], "nothing of it is taken")
-			c.meanwhile(r.session.Spend)
-			o = ledger.Outcome{}
-			r.NotGranted(&call, 0, &o)
-			require.Equal(t, ledger.Refused, o.Did)
-			require.Equal(t, c.look, o.Look)
-			require.Equal(t, c.takeBack, o.TakeBack())
-		})
-	}
-}
-
-// TestTools protects the limit of one tool from the calls of others.
-func TestTools(t *testing.T) {
-	of := func(tool string, n int64) verdict.Use {
-		return verdict.Use{Counts: verdict.Counts{verdict.KindToolCalls: n}, Tool: tool}
-	}
-	r := newRun(10, 10)
-	limit := verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindToolCalls, Tool: "rm", Scope: "team"}, Max: 10}
-	r.AddLimits([]verdict.CountLimit{limit}, "")
-	var s ledger.Shared
-	r.AddSource(&s, "team", "rm")
-	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: of("ls", 9)}).Did)
-	require.Equal(t, ledger.Lacking, r.admit(&r.layer, ledger.Call{Use: of("rm", 1)}).Did)
-	_, _ = s.Begin(0, "1", &ledger.Slice{Least: of("rm", 5).Counts})
-	s.Granted(&ledger.Grant{
-		Fits: true, Granted: of("rm", 5).Counts, Charged: of("rm", 5).Counts, Window: "1 h", Ends: time.Hour,
-	})
-	charge := r.admit(&r.layer, ledger.Call{Use: of("rm", 5)})
-	use := of("", 4)
-	var o ledger.Outcome
-	r.Settle(charge.ID, &use, "", &o)
-	require.EqualValues(t, 4, r.session.Spend.Use(1).Used, "a call without a tool is of the one that it was admitted for")
-	other := r.admit(&r.layer, ledger.Call{Use: of("ls", 1)})
-	use = of("rm", 3)
-	r.Settle(other.ID, &use, "", &o)
-	require.Equal(t, of("rm", 2).Counts, s.Owed(), "it was another tool after all")
-	r.session.Spend.Counts[1].Warned = 1
-	s.Turn(time.Hour)
-	r.session.Learn()
-	require.Equal(t, verdict.Count{}, r.session.Spend.Counts[1], "another hour begins at nothing")
-}

@@ -65,7 +65,7 @@ func limitOf(s *record.Spend, budget time.Duration) (reason, name, allowed strin
 		wall := string(verdict.WallClock)
 		return wall, wall, budget.String()
 	}
-	return s.Limit, s.Limit + " " + s.Tool + " " + s.Scope, strconv.FormatInt(int64(s.Allowed), 10)
+	return s.Limit, s.Limit + " " + s.Tool + " ", strconv.FormatInt(int64(s.Allowed), 10)
 }
 
 func (m Moment) warning(o *Notice) Event {

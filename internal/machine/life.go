@@ -127,7 +127,7 @@ func (n *Node) beginTrip() *Trip {
 		Trip: fold.Trip{
 			Extended: n.seen.Extended, Elapsed: now, Paused: verdict.Paused(n.seen, now),
 		},
-		At: record.Truncate(n.tree.Room.now.Wall), Note: n.LastNote(),
+		At: record.Truncate(n.tree.Room.now.Wall), Note: n.LastNote(), Spent: spentOf(n.Account),
 	}
 	return n.trip
 }

@@ -19,10 +19,6 @@ func (n *Node) look() {
 		n.rest(verdict.Never)
 		return
 	}
-	if n.Account != nil {
-		n.Account.Learn()
-		n.traceAround()
-	}
 	n.takePulse(&n.tree.Room.now) // once: a sign that comes meanwhile is later than this instant
 	for now, asked := n.now(), false; ; {
 		n.resetLadders()

@@ -52,7 +52,6 @@ type more struct {
 	left    []fold.Pause // those of layers of a process that is gone
 	busy    busyness
 	command *record.CommandEnd
-	around  []int64 // what others have used of counted limits, as it was traced
 }
 
 // takeLeft removes the pauses of a layer's hold with the key, and returns them.
@@ -225,11 +224,6 @@ func (n *Name) Once(startedAt time.Time) []string {
 		record.EventID(n.Run, window, record.EventCancel, record.Once),
 		record.EventID(n.Run, window, record.EventResume, record.Once),
 	}
-}
-
-// SpendID names what a store keeps of the window's spend for a tool.
-func (n *Name) SpendID(window, tool string) string {
-	return record.EventID(n.Run, window, "spend", record.Once+" "+tool)
 }
 
 // Event returns the event of one kind about the run. Events of the same name, window and run have the same ID,

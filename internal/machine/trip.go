@@ -18,6 +18,7 @@ type Trip struct {
 	At      time.Time
 	Note    string
 	Spend   *record.Spend // of a counted limit
+	Spent   []record.Spend
 	// Complete says that the work is done, Command how that of a command ended.
 	Complete bool
 	Command  record.CommandEnd
@@ -32,7 +33,7 @@ func (t *Trip) CancelEvent(n *Name) (Event, *record.Cancel) {
 		Reason: t.Reason, SessionStartedAt: record.Stamp(n.StartedAt), FiredAt: record.Stamp(t.At),
 		Used:   record.UsedOf(v.Used, v.Allowed),
 		Parent: n.Parent, Hold: v.Hold, Note: t.Note, PausedSeconds: record.ExactSeconds(t.Paused), Window: n.fresh,
-		Spend: t.Spend,
+		Spend: t.Spend, Spent: t.Spent,
 	}
 	if v.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(v.Used)
@@ -49,7 +50,7 @@ func (t *Trip) CompleteEvent(n *Name) Event {
 	e := n.Event(record.EventComplete, t.At, record.Once, record.Complete{
 		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(n.StartedAt), CompletedAt: record.Stamp(t.At),
 		ElapsedSeconds: record.WholeSeconds(t.Elapsed - t.Paused), PausedSeconds: record.ExactSeconds(t.Paused),
-		Note: t.Note, Parent: n.Parent, Window: n.fresh, CommandEnd: t.Command,
+		Note: t.Note, Parent: n.Parent, Window: n.fresh, CommandEnd: t.Command, Spent: t.Spent,
 	})
 	e.ID = n.Once(n.StartedAt)[0]
 	return e
@@ -66,7 +67,7 @@ type Signal struct {
 
 func signal(s verdict.Signal) Signal { return Signal{Signal: s} }
 
-// A trace has what each run took, in that order: what the host did and said, what the store answered, what others used.
+// A trace has what each run took, in that order: what the host did and said, what the store answered.
 // What was decided is not in it, because a replay decides it again: it has a run take the signals, at the instants at
 // which they were taken, and lets time pass between.
 
@@ -86,28 +87,6 @@ func (n *Node) traceCall(in *Input) {
 // notBusy is that the host did not say that it is busy, or said it too late.
 func (q *Inquiry) notBusy(now time.Duration) Signal {
 	return signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: now, From: q.trip.Since, Rung: q.trip.Rung})
-}
-
-// traceAround traces what others use of the run's counted limits, from when it is known first.
-func (n *Node) traceAround() {
-	counts := n.seen.Spend.Counts
-	if !n.tree.Traced || len(counts) == 0 {
-		return
-	}
-	more := n.extras()
-	for i := len(more.around); i < len(counts); i++ {
-		more.around = append(more.around, counts[i].Around)
-	}
-	for i := range counts {
-		limit, around := &n.seen.Spend.Limits[i], counts[i].Around
-		if around == more.around[i] || limit.Scope != "" {
-			continue
-		}
-		more.around[i] = around
-		s := SpendOf(n.Account, n.seen.Spend.Use(i))
-		s.Used, s.Admitted, s.Needed = record.Number(around), 0, 0
-		n.trace(Signal{Signal: verdict.Signal{Kind: verdict.SignalSpent, At: n.now()}, Spend: &s})
-	}
 }
 
 // traceTakenBack marks what took back the end of the run, among the effects, and says which limit it was.
@@ -142,7 +121,7 @@ func (t *Trip) TakenBack(s *Signal) bool {
 	if s.More > 0 { // what an extension left of the limit that it extended
 		was.Allowed -= record.Number(s.More)
 	}
-	return of.Limit == was.Limit && of.Tool == was.Tool && of.Scope == was.Scope && of.Allowed == was.Allowed
+	return of.Limit == was.Limit && of.Tool == was.Tool && of.Allowed == was.Allowed
 }
 
 // told takes what a trace says that the run took. Whoever replays it looks afterwards, once an attach is whole.

@@ -151,24 +151,6 @@ func TestTrace(t *testing.T) {
 		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told}), 2, "in no run that is over")
 		require.Empty(t, g.feed(b, &machine.Input{Kind: machine.Told, Told: &told}))
 	})
-	t.Run("what others use of a run's own limits is told when it changes", func(t *testing.T) {
-		l := verdict.Off()
-		l.Counts = []verdict.CountLimit{
-			{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 9},
-			{CountID: verdict.CountID{Kind: verdict.KindRequests, Scope: "team"}, Max: 9},
-		}
-		g := newRig(t, machine.Rules{}, l)
-		g.tree.Traced = true
-		require.Empty(t, g.give(g.runs[0], machine.Look), "there is nothing to count")
-		spend := g.count(g.runs[0], &ledger.Ledger{}, l.Counts)
-		require.Empty(t, g.give(g.runs[0], machine.Look))
-		spend.Learn(0, 3)
-		spend.Learn(1, 4)
-		require.Equal(t, kinds(machine.Traced), g.give(g.runs[0], machine.Look))
-		require.EqualValues(t, 3, g.out[0].Signal.Spend.Used)
-		require.Empty(t, g.out[0].Signal.Spend.Scope)
-		require.Empty(t, g.give(g.runs[0], machine.Look))
-	})
 	t.Run("what came meanwhile is told if the run goes on", func(t *testing.T) {
 		g, n := tripped(t)
 		require.Equal(t, kinds(machine.Traced, machine.Traced), g.recorded(n, fold.Window{Extended: time.Hour}))
@@ -180,7 +162,7 @@ func TestTrace(t *testing.T) {
 
 // TestTakenBack protects which signals of a trace take back the end that a limit gave.
 func TestTakenBack(t *testing.T) {
-	tokens := record.Spend{Limit: "tokens", Tool: "grep", Scope: "team", Allowed: 10}
+	tokens := record.Spend{Limit: "tokens", Tool: "grep", Allowed: 10}
 	counted := machine.Trip{Spend: &tokens}
 	wall := verdict.Verdict{Limit: verdict.WallClock, Used: time.Hour + 1, Allowed: time.Hour}
 	for name, c := range map[string]struct {
@@ -194,7 +176,6 @@ func TestTakenBack(t *testing.T) {
 		"a call that was refused":          {counted, func(s *machine.Signal) { s.Kind = verdict.SignalAdmit }, false},
 		"of another limit":                 {counted, func(s *machine.Signal) { s.Spend.Limit = "turns" }, false},
 		"of another tool":                  {counted, func(s *machine.Signal) { s.Spend.Tool = "ls" }, false},
-		"of another scope":                 {counted, func(s *machine.Signal) { s.Spend.Scope = "" }, false},
 		"of what allowed less":             {counted, func(s *machine.Signal) { s.Spend.Allowed = 9 }, false},
 		"what was extended since, by that": {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 11 }, true},
 		"by more than that":                {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 10 }, false},
@@ -599,21 +580,18 @@ func TestLadder(t *testing.T) {
 // TestRestore protects which counted limits are put where the events of a window have them.
 func TestRestore(t *testing.T) {
 	own := verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}
-	shared, loop := own, fold.CountKey("loop", "", "")
-	shared.Scope = "team"
-	l := verdict.Off()
+	l, loop := verdict.Off(), fold.CountKey("loop", "")
 	n, found := &machine.Node{Rules: machine.Rules{Limits: &l}}, windowOf(retried("loop_detected", ""))
-	spend := (&rig{}).count(n, &ledger.Ledger{}, []verdict.CountLimit{own, shared})
+	spend := (&rig{}).count(n, &ledger.Ledger{}, []verdict.CountLimit{own})
 	spend.CountLoops()
-	found.Given = map[fold.Key]int64{machine.KeyOfCount(&own): 3, machine.KeyOfCount(&shared): 4}
-	machine.RestoreScope(spend, "team", nil, &found)
-	require.Zero(t, spend.Counts[0].Extended)
-	require.EqualValues(t, 4, spend.Counts[1].Extended)
+	shared := machine.KeyOfCount(&own) // of an older version
+	shared.Scope = "team"
+	found.Given = map[fold.Key]int64{machine.KeyOfCount(&own): 3, shared: 4}
 	(&rig{}).feed(n, &machine.Input{Kind: machine.Begin, Window: &found})
 	n.RestoreLoop()
 	require.EqualValues(t, 3, spend.Counts[0].Extended)
-	require.Equal(t, 2, machine.LimitOf(spend, loop))
-	require.Equal(t, -1, machine.LimitOf(spend, fold.CountKey("turns", "", "")))
+	require.Equal(t, 1, machine.LimitOf(spend, loop))
+	require.Equal(t, -1, machine.LimitOf(spend, fold.CountKey("turns", "")))
 }
 
 // TestPulse protects that signs in the pulse, which are timed from the base of the machine's clock, count where they

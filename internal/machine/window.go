@@ -46,7 +46,7 @@ func (n *Node) restore(found *fold.Window) {
 // a restart is not asked again what it was asked.
 func (n *Node) RestoreLoop() {
 	limit := verdict.KindLoop.Limit()
-	stood := n.Limits.Ladders.StoodOn(limit, n.more.rungOf(fold.CountKey(string(limit), "", "")))
+	stood := n.Limits.Ladders.StoodOn(limit, n.more.rungOf(fold.CountKey(string(limit), "")))
 	for i := range n.seen.Spend.Limits {
 		if n.seen.Spend.Limits[i].Kind == verdict.KindLoop {
 			n.seen.Spend.Restore(i, 0, 0, false, stood)
@@ -80,7 +80,7 @@ func (n *Node) learn(known *fold.Window) {
 // SpendOf is how far a counted limit of an account is used as events have it.
 func SpendOf(a *ledger.Account, c verdict.CountUse) record.Spend {
 	s := record.Spend{
-		Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope, Used: record.Number(c.Used),
+		Limit: c.Kind.String(), Tool: c.Tool, Used: record.Number(c.Used),
 		Admitted: record.Number(c.Admitted), Allowed: record.Number(c.Allowed), Needed: record.Number(c.Needed),
 		Pattern: c.Pattern,
 	}
@@ -88,6 +88,20 @@ func SpendOf(a *ledger.Account, c verdict.CountUse) record.Spend {
 		s.Currency = a.Currency
 	}
 	return s
+}
+
+// spentOf is what was used and admitted in all, by the limits that add up of which anything was.
+func spentOf(a *ledger.Account) (all []record.Spend) {
+	if a == nil {
+		return nil
+	}
+	for i, limit := range a.Spend.Limits {
+		if use := a.Spend.Use(i); limit.Kind.Adds() && use.Used|use.Admitted != 0 {
+			use.Needed = 0
+			all = append(all, SpendOf(a, use))
+		}
+	}
+	return all
 }
 
 // spendOf is the counted limit that a verdict is about, nil for a limit of time.
@@ -101,7 +115,7 @@ func spendOf(a *ledger.Account, v *verdict.Verdict) *record.Spend {
 
 // KeyOfCount names a counted limit.
 func KeyOfCount(l *verdict.CountLimit) fold.Key {
-	return fold.CountKey(l.Kind.String(), l.Tool, l.Scope)
+	return fold.CountKey(l.Kind.String(), l.Tool)
 }
 
 // LimitOf returns the index of a counted limit, or -1.
@@ -118,20 +132,11 @@ func LimitOf(s *verdict.Spend, key fold.Key) int {
 
 func givenTo(s *verdict.Spend, limit *record.Spend) int64 {
 	if limit != nil {
-		if i := LimitOf(s, fold.CountKey(limit.Limit, limit.Tool, limit.Scope)); i >= 0 {
+		if i := LimitOf(s, fold.CountKey(limit.Limit, limit.Tool)); i >= 0 {
 			return s.Counts[i].Extended
 		}
 	}
 	return 0
-}
-
-// RestoreScope puts the limits of a scope where the window's events say that they stand.
-func RestoreScope(s *verdict.Spend, scope string, ladders verdict.Ladders, found *fold.Window) {
-	for i := range s.Limits {
-		if s.Limits[i].Scope == scope {
-			restoreCount(s, i, ladders, found)
-		}
-	}
 }
 
 // restoreCount puts a counted limit where the window's events say that it stands. What was used is not in the events.

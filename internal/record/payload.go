@@ -31,6 +31,7 @@ type (
 		StopFailed      bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
 		Spend           *Spend  `json:"spend,omitempty"`       // of a counted limit
 		Lease           *Lease  `json:"lease,omitempty"`       // of the run's process, which was found dead
+		Spent           []Spend `json:"spent,omitempty"`       // in all, by limit; left out if nothing was counted
 	}
 	// Lease says how often in a row the lease of a process was found not renewed before it expired, and since when.
 	Lease struct {
@@ -168,6 +169,7 @@ type (
 		Parent           string  `json:"parent,omitempty"`
 		Window           string  `json:"window,omitempty"`
 		CommandEnd
+		Spent []Spend `json:"spent,omitempty"` // as that of a Cancel
 	}
 	// CommandEnd is how the command of a complete run ended. It is zero for a run that has no command.
 	CommandEnd struct {

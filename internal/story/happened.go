@@ -23,7 +23,6 @@ type Extension struct {
 type ExtensionCount struct {
 	Limit    string `json:"limit"`
 	Tool     string `json:"tool,omitempty"`
-	Scope    string `json:"scope,omitempty"`
 	Currency string `json:"currency,omitempty"`
 	Count    int64  `json:"count"`
 	Allowed  int64  `json:"allowed"` // with it
@@ -33,7 +32,7 @@ func extensionOf(at time.Time, p *record.Extend) Extension {
 	x := Extension{At: at, Length: span(p.ExtensionSeconds)}
 	for _, s := range p.Spend {
 		x.Counts = append(x.Counts, ExtensionCount{
-			Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency, Count: int64(s.Extension),
+			Limit: s.Limit, Tool: s.Tool, Currency: s.Currency, Count: int64(s.Extension),
 			Allowed: int64(s.Allowed),
 		})
 	}

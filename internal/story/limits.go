@@ -20,7 +20,6 @@ type Limit struct {
 	Limit    string `json:"limit"`
 	Hold     string `json:"hold,omitempty"`
 	Tool     string `json:"tool,omitempty"`
-	Scope    string `json:"scope,omitempty"`
 	Currency string `json:"currency,omitempty"` // its counts are micro-units then
 	// Length and Count are with what was given more.
 	Length        Span  `json:"length_seconds,omitempty"`
@@ -40,9 +39,6 @@ func (l Limit) String() string {
 	}
 	if l.Tool != "" {
 		text += fmt.Sprintf(" of %q", l.Tool)
-	}
-	if l.Scope != "" {
-		text += fmt.Sprintf(" shared by %q", l.Scope)
 	}
 	if l.Length > 0 {
 		text += " " + l.Length.String()
@@ -66,7 +62,7 @@ func usageOf(s *record.Spend) *watchdog.Usage {
 		return nil
 	}
 	return &watchdog.Usage{
-		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency, Used: int64(s.Used),
+		Limit: s.Limit, Tool: s.Tool, Currency: s.Currency, Used: int64(s.Used),
 		Admitted: int64(s.Admitted), Allowed: int64(s.Allowed), Needed: int64(s.Needed), Pattern: s.Pattern,
 	}
 }
@@ -93,21 +89,28 @@ func (s *Story) spend(u *watchdog.Usage) {
 	if u == nil || u.Limit == string(verdict.Loop) { // neither a length nor a count that is spent
 		return
 	}
-	l := s.counted(u.Limit, u.Tool, u.Scope)
+	l := s.counted(u.Limit, u.Tool)
 	l.Currency, l.Count = cmp.Or(u.Currency, l.Currency), max(l.Count, u.Allowed)
-	i := s.spentOf(u.Limit, u.Tool, u.Scope)
+	i := s.spentOf(u.Limit, u.Tool)
 	if i < 0 {
 		i = len(s.Spent)
-		s.Spent = append(s.Spent, session.Spent{Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency})
+		s.Spent = append(s.Spent, session.Spent{Limit: u.Limit, Tool: u.Tool, Currency: u.Currency})
 	}
 	spent := &s.Spent[i]
 	spent.Used, spent.Admitted, spent.Allowed = max(spent.Used, u.Used), u.Admitted, max(spent.Allowed, u.Allowed)
 }
 
+// total notes what was used when the run ended.
+func (s *Story) total(all []record.Spend) {
+	for i := range all {
+		s.spend(usageOf(&all[i]))
+	}
+}
+
 // spentOf is the index of what is known of a counted limit's use, -1 for nothing.
-func (s *Story) spentOf(limit, tool, scope string) int {
+func (s *Story) spentOf(limit, tool string) int {
 	return slices.IndexFunc(s.Spent, func(x session.Spent) bool {
-		return x.Limit == limit && x.Tool == tool && x.Scope == scope
+		return x.Limit == limit && x.Tool == tool
 	})
 }
 
@@ -119,19 +122,19 @@ func (s *Story) reserveOf(l Limit) string {
 		}
 		return ""
 	}
-	if i := s.spentOf(l.Limit, l.Tool, l.Scope); i >= 0 && s.Spent[i].Reserve > 0 {
+	if i := s.spentOf(l.Limit, l.Tool); i >= 0 && s.Spent[i].Reserve > 0 {
 		return wording.Amount(s.Spent[i].Reserve, l.Currency)
 	}
 	return ""
 }
 
-func (s *Story) counted(limit, tool, scope string) *Limit {
+func (s *Story) counted(limit, tool string) *Limit {
 	i := slices.IndexFunc(s.Allowed, func(l Limit) bool {
-		return l.Limit == limit && l.Tool == tool && l.Scope == scope && l.Length == 0
+		return l.Limit == limit && l.Tool == tool && l.Length == 0
 	})
 	if i < 0 {
 		i = len(s.Allowed)
-		s.Allowed = append(s.Allowed, Limit{Limit: limit, Tool: tool, Scope: scope})
+		s.Allowed = append(s.Allowed, Limit{Limit: limit, Tool: tool})
 	}
 	return &s.Allowed[i]
 }
@@ -139,7 +142,7 @@ func (s *Story) counted(limit, tool, scope string) *Limit {
 func (s *Story) extend(x Extension) {
 	s.Extensions = append(s.Extensions, x)
 	for _, c := range x.Counts {
-		l := s.counted(c.Limit, c.Tool, c.Scope)
+		l := s.counted(c.Limit, c.Tool)
 		l.Currency, l.ExtendedCount = cmp.Or(c.Currency, l.Currency), l.ExtendedCount+c.Count
 		l.Count = max(l.Count, c.Allowed)
 	}
@@ -162,7 +165,7 @@ func SpentText(s session.Spent) string { return usedOf(s).String() }
 
 func usedOf(s session.Spent) watchdog.Usage {
 	return watchdog.Usage{
-		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
+		Limit: s.Limit, Tool: s.Tool, Currency: s.Currency,
 		Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed,
 	}
 }

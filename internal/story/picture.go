@@ -166,11 +166,9 @@ func (s Story) Meters() (all []Meter) {
 			continue
 		}
 		m := Meter{Spent: spent}
-		if spent.Scope == "" { // others may have used a shared one before
-			m.add(s.StartedAt, 0, spent.Allowed)
-		}
+		m.add(s.StartedAt, 0, spent.Allowed)
 		for _, r := range s.Asked {
-			if u := r.Usage; u != nil && u.Limit == spent.Limit && u.Tool == spent.Tool && u.Scope == spent.Scope {
+			if u := r.Usage; u != nil && u.Limit == spent.Limit && u.Tool == spent.Tool {
 				m.add(r.At, u.Used, u.Allowed)
 			}
 		}

@@ -201,7 +201,7 @@ var stories = map[string]func(s *script) story.Record{
 			WallClock: 172800, Idle: 600, NoProgress: 3600, Reserve: 900, Holds: 1, Phase: "tool: go test",
 			Spent: []session.Spent{
 				{Limit: "tokens", Used: 120_000, Admitted: 4_000, Allowed: 1_000_000, Reserve: 50_000, WarnAt: []float64{0.5, 0.9}},
-				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 1_250_000, Allowed: 5_000_000, Reserve: 500_000},
+				{Limit: "cost", Currency: "EUR", Used: 1_250_000, Allowed: 5_000_000, Reserve: 500_000},
 			},
 		})
 		r.Attempt, r.Silence = 2, 5*time.Minute

@@ -169,7 +169,10 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 	case watchdog.EventCancel:
 		return with(e, t.takeCancel)
 	case watchdog.EventComplete:
-		return with(e, func(p *record.Complete) { t.note, t.command = p.Note, p.CommandEnd })
+		return with(e, func(p *record.Complete) {
+			t.note, t.command = p.Note, p.CommandEnd
+			t.total(p.Spent)
+		})
 	case watchdog.EventCorrection:
 		return with(e, func(p *record.Correction) {
 			if t.fixed = time.Time(p.CorrectedAt); t.fixed.IsZero() {
@@ -245,6 +248,7 @@ func (t *teller) takeCancel(p *record.Cancel) {
 	}
 	t.stopped = true
 	t.spend(usageOf(p.Spend))
+	t.total(p.Spent)
 	if p.Spend == nil {
 		t.allow(record.LimitOf(p.Reason), p.Hold, span(p.ConfiguredBudgetSeconds))
 	}
@@ -354,7 +358,7 @@ func (t *teller) readState(row *session.Session) {
 	for _, x := range state.Spent {
 		used := usedOf(x)
 		t.spend(&used)
-		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
+		if i := t.spentOf(x.Limit, x.Tool); i >= 0 {
 			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
 		}
 	}

@@ -197,7 +197,7 @@ const (
 // where a hold, or the limit Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
 //
 // An admission, its settling and its void have one Serial, and the first two the Use; of an admission that was refused
-// nothing comes after. What was spent before an attach, or by others, is the Count of the limit that Of names; More is
+// nothing comes after. What was spent before an attach is the Count of the limit that Of names; More is
 // what that was given, in an extension or before an attach. A loop has come as often as Count says; its Key is its
 // pattern, and its Rung 1 if it is another one than the last.
 type Signal struct {

@@ -6,11 +6,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
-// A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all, shared by a scope or
-// the run's own.
+// A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all.
 type CountID struct {
-	Kind        Kind
-	Tool, Scope string
+	Kind Kind
+	Tool string
 }
 
 // A CountLimit is how much of something a run may use. It is exceeded when more than Max was used.
@@ -18,6 +17,8 @@ type CountLimit struct {
 	CountID
 	// Max is what may be used, Reserve the part of it that is kept for wrapping up.
 	Max, Reserve int64
+	// Used is what was used before.
+	Used int64
 	// WarnAt holds fractions of Max, ascending.
 	WarnAt []float64
 }
@@ -37,10 +38,9 @@ type CountUse struct {
 
 // A Count is what is known of a counted limit.
 type Count struct {
-	// Used is what was settled, Around what others have used: other processes, and those that ran before this one.
-	// Admitted is what open calls may use besides.
-	Used, Around int64
-	Admitted     Tally
+	// Used is what was settled, with what was used before. Admitted is what open calls may use besides.
+	Used     int64
+	Admitted Tally
 	// Each call reads these, too, so they lie beside the counts.
 	quiet  int64 // below it nothing is due; 0 if that is unknown
 	opened int64 // up to where calls are admitted; 0 if that is unknown
@@ -52,8 +52,6 @@ type Count struct {
 	// Spent says that an observe-only run has exceeded it.
 	Spent bool
 	Rung  Rung
-	// Steps is how often something was asked for the limit, or it was extended.
-	Steps int
 	// Refused is how many calls did not fit, also those that are made all the same in a run that is only observed.
 	Refused int64
 
@@ -101,17 +99,21 @@ type Spend struct {
 	open map[int]Use // the admissions of a trace that are open, by their serials
 }
 
-// NewSpend returns what a run with the limits has used, which is nothing.
+// NewSpend returns what a run with the limits has used, which is what it had used before.
 func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
-	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
+	s := &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
+	for i := range limits {
+		s.Counts[i].Used = limits[i].Used
+	}
+	return s
 }
 
-// Admit charges what a call may use at most, unless it does not fit in a limit beside what this process used: then it
-// charges nothing and returns the index of the first such limit. Else it returns -1.
+// Admit charges what a call may use at most, unless it does not fit in a limit: then it charges nothing and returns the
+// index of the first such limit. Else it returns -1.
 func (s *Spend) Admit(most *Use) (refuses int) {
 	for i := range s.Limits {
 		limit, count := &s.Limits[i], &s.Counts[i]
-		n := limit.of(most)
+		n := limit.Of(most)
 		if n == 0 {
 			continue
 		}
@@ -119,23 +121,13 @@ func (s *Spend) Admit(most *Use) (refuses int) {
 			s.void(most, i)
 			return i
 		}
-		if limit.Kind.adds() {
+		if limit.Kind.Adds() {
 			count.Admitted.Add(n)
 		}
 	}
 	return -1
 }
 
-// Refuses is Admit without a charge.
-func (s *Spend) Refuses(most *Use) int {
-	i := s.Admit(most)
-	if i < 0 {
-		s.Void(most)
-	}
-	return i
-}
-
-// fits leaves what others have used to who keeps it: what is known of that may be old.
 func (c *Count) fits(l *CountLimit, n int64) bool {
 	if l.Kind == KindCallInput {
 		return n <= l.Max
@@ -146,14 +138,14 @@ func (c *Count) fits(l *CountLimit, n int64) bool {
 	return Fits(n, c.opened, AddCount(c.Used, c.Admitted.Count()))
 }
 
-// with is what this process has used and admitted, with one more call.
+// with is what is used and admitted, with one more call.
 func (c *Count) with(n int64) int64 { return AddCount(AddCount(c.Used, c.Admitted.Count()), n) }
 
 // AdmitAll is Admit whether it fits or not.
 func (s *Spend) AdmitAll(most *Use) {
 	for i := range s.Limits {
-		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted.Add(limit.of(most))
+		if limit := &s.Limits[i]; limit.Kind.Adds() {
+			s.Counts[i].Admitted.Add(limit.Of(most))
 		}
 	}
 }
@@ -161,7 +153,7 @@ func (s *Spend) AdmitAll(most *Use) {
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
-		s.Counts[i].needed, s.Counts[i].beside = s.Limits[i].Most(most), s.Counts[i].Admitted.Count()
+		s.Counts[i].needed, s.Counts[i].beside = s.Limits[i].Of(most), s.Counts[i].Admitted.Count()
 	}
 	return look
 }
@@ -181,8 +173,8 @@ func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
 
 func (s *Spend) void(most *Use, first int) {
 	for i := range first {
-		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted.Sub(limit.of(most))
+		if limit := &s.Limits[i]; limit.Kind.Adds() {
+			s.Counts[i].Admitted.Sub(limit.Of(most))
 		}
 	}
 }
@@ -191,14 +183,14 @@ func (s *Spend) void(most *Use, first int) {
 func (s *Spend) Settle(most, used *Use) (look bool) {
 	for i := range s.Limits {
 		limit, count := &s.Limits[i], &s.Counts[i]
-		if !limit.Kind.adds() {
+		if !limit.Kind.Adds() {
 			look = s.settle(i, used) || look
 			continue
 		}
-		count.Admitted.Sub(limit.of(most))
-		n := limit.of(used)
+		count.Admitted.Sub(limit.Of(most))
+		n := limit.Of(used)
 		count.Used = AddCount(count.Used, n)
-		if n > 0 && count.total() >= count.quiet {
+		if n > 0 && count.Used >= count.quiet {
 			look = s.reached(i) || look
 		}
 	}
@@ -209,7 +201,7 @@ func (s *Spend) Settle(most, used *Use) (look bool) {
 func (s *Spend) settle(i int, used *Use) (look bool) {
 	limit, count := &s.Limits[i], &s.Counts[i]
 	if !limit.Kind.inRow() {
-		return limit.of(used) > limit.Max && s.trip(i, usedTooMuch)
+		return limit.Of(used) > limit.Max && s.trip(i, usedTooMuch)
 	}
 	count.Used = limit.row(count.Used, used.Result)
 	return used.Result == limit.result() && s.reached(i)
@@ -225,29 +217,12 @@ func (s *Spend) reached(i int) (look bool) {
 	return false
 }
 
-// Learn sets what others have used of a limit. It reports whether the run has to be looked at.
-func (s *Spend) Learn(i int, around int64) (look bool) {
-	count := &s.Counts[i]
-	count.Around = max(around, 0)
-	return count.total() >= count.quiet && count.due(&s.Limits[i])
-}
-
-// Exceeded notes that more was used of a shared limit than it allows. It reports whether the run has to be looked at.
-func (s *Spend) Exceeded(i int) (look bool) { return s.trip(i, usedTooMuch) }
-
 // Extend gives a limit more, from now on with its reserve and its warnings again.
 func (s *Spend) Extend(i int, more int64) {
 	count := &s.Counts[i]
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
 	count.tripped, count.needed, count.quiet, count.opened = 0, 0, 0, 0
-	count.Steps++
-}
-
-// Renew begins a shared limit again, whose window is over.
-func (s *Spend) Renew(i int) {
-	before := &s.Counts[i]
-	s.Counts[i] = Count{Extended: before.Extended, Steps: before.Steps, Refused: before.Refused}
 }
 
 // AddLimits adds limits of which nothing is used.
@@ -268,7 +243,7 @@ func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Ru
 func (s *Spend) Use(i int) CountUse {
 	limit, count := &s.Limits[i], &s.Counts[i]
 	use := CountUse{
-		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
+		CountID: limit.CountID, Used: count.Used, Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
 		Needed: count.needed, Pattern: count.pattern, Index: i,
 	}
 	if limit.Kind == KindLoop {
@@ -277,19 +252,9 @@ func (s *Spend) Use(i int) CountUse {
 	return use
 }
 
-// Open returns up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
-func (s *Spend) Open(i int) int64 { return s.Counts[i].open(&s.Limits[i]) }
-
-// Most returns how much of what the limit limits is in a use, whoever counts it.
-func (l *CountLimit) Most(u *Use) int64 {
-	own := *l
-	own.Scope = ""
-	return own.of(u)
-}
-
-// of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
-func (l *CountLimit) of(u *Use) int64 {
-	if l.Kind < kinds && len(l.Tool)+len(l.Scope) == 0 { // written so that it is inlined
+// Of returns how much of what the limit limits is in a use.
+func (l *CountLimit) Of(u *Use) int64 {
+	if l.Kind < kinds && l.Tool == "" { // written so that it is inlined
 		return u.Counts[l.Kind]
 	}
 	return l.ofOther(u)
@@ -297,11 +262,11 @@ func (l *CountLimit) of(u *Use) int64 {
 
 func (l *CountLimit) ofOther(u *Use) int64 {
 	switch {
-	case l.Scope != "" || l.Tool != "" && l.Tool != u.Tool:
+	case l.Tool != "" && l.Tool != u.Tool:
 		return 0
 	case l.Kind == KindCallInput:
 		return u.Counts[KindInput]
-	case l.Kind.adds():
+	case l.Kind.Adds():
 		return u.Counts[l.Kind]
 	}
 	return 0
@@ -328,6 +293,7 @@ func (l *CountLimit) result() Result {
 
 func (c *Count) allowed(l *CountLimit) int64 { return AddCount(l.Max, c.Extended) }
 
+// open is up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
 func (c *Count) open(l *CountLimit) int64 {
 	allowed := c.allowed(l)
 	if allowed == Endless || c.Wrapped {
@@ -336,9 +302,7 @@ func (c *Count) open(l *CountLimit) int64 {
 	return allowed - l.Reserve
 }
 
-func (c *Count) total() int64 { return AddCount(c.Used, c.Around) }
-
-func (c *Count) exceeded(l *CountLimit) bool { return c.total() > c.allowed(l) }
+func (c *Count) exceeded(l *CountLimit) bool { return c.Used > c.allowed(l) }
 
 func (l Limit) counted() bool {
 	known := taxonomy.Find(string(l))

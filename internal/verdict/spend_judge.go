@@ -4,7 +4,7 @@ import "time"
 
 // wrapUpDue reports whether only the reserve is left. A call that does not fit shows it, too.
 func (c *Count) wrapUpDue(l *CountLimit) bool {
-	return l.Reserve > 0 && !c.Wrapped && (c.tripped == refusedCall || c.total() >= c.open(l)) && !c.exceeded(l)
+	return l.Reserve > 0 && !c.Wrapped && (c.tripped == refusedCall || c.Used >= c.open(l)) && !c.exceeded(l)
 }
 
 // warningDue returns the next fraction that is reached. Nothing has no fractions.
@@ -14,7 +14,7 @@ func (c *Count) warningDue(l *CountLimit) (fraction float64, due bool) {
 		return 0, false
 	}
 	fraction = l.WarnAt[c.Warned]
-	return fraction, float64(c.total()) >= fraction*float64(allowed)
+	return fraction, float64(c.Used) >= fraction*float64(allowed)
 }
 
 // quietTo returns up to where nothing will be due: neither what is exceeded, nor a warning, nor to wrap up.
@@ -109,7 +109,6 @@ func (s *Spend) apply(v Verdict, now time.Duration) {
 		c.Rung = Rung{Attempts: v.Rung, At: now, Last: v.Last}
 	}
 	c.tripped, c.needed = 0, 0
-	c.Steps++
 }
 
 // CountLoops adds the limit that says how often a run may repeat itself, once.
@@ -158,7 +157,7 @@ func (s *Spend) take(ladders Ladders, signal Signal) {
 	}
 }
 
-// spent notes what was used before an attach, or by others since.
+// spent notes what was used before an attach.
 func (s *Spend) spent(ladders Ladders, signal Signal) {
 	if signal.Of.Kind == KindLoop {
 		s.CountLoops()
@@ -167,7 +166,7 @@ func (s *Spend) spent(ladders Ladders, signal Signal) {
 	if i < 0 {
 		return
 	}
-	s.Learn(i, signal.Count)
+	s.Counts[i].Used = signal.Count
 	if signal.Rung > 0 || signal.Warned > 0 || signal.Wrapped || signal.More > 0 {
 		s.Restore(i, signal.More, signal.Warned, signal.Wrapped, ladders.StoodOn(signal.Of.Kind.Limit(), signal.Rung))
 	}
@@ -176,41 +175,22 @@ func (s *Spend) spent(ladders Ladders, signal Signal) {
 // admit admits a call, or refuses it. One that was not made, because it was refused when the trace was recorded, uses
 // nothing if it fits here.
 func (s *Spend) admit(signal Signal) {
-	i := s.Refuses(&signal.Use)
-	if i < 0 {
-		i = s.refusesWithAll(&signal.Use)
-	}
+	i := s.Admit(&signal.Use)
 	if i >= 0 {
 		s.Refused(i, &signal.Use)
 		if !s.ObserveOnly {
 			return
 		}
+		s.AdmitAll(&signal.Use)
 	}
 	if signal.Refused {
+		s.Void(&signal.Use)
 		return
 	}
 	if s.open == nil {
 		s.open = map[int]Use{}
 	}
-	s.AdmitAll(&signal.Use)
 	s.open[signal.Serial] = signal.Use
-}
-
-// refusesWithAll returns the index of the first limit in which a call does not fit beside what all have used, or -1.
-// There is no store to ask, which would be asked when the call fits in what this process has used.
-func (s *Spend) refusesWithAll(most *Use) int {
-	for i := range s.Limits {
-		limit, count := &s.Limits[i], &s.Counts[i]
-		n := limit.of(most)
-		if n == 0 {
-			continue
-		}
-		around := AddCount(AddCount(count.Used, count.Around), count.Admitted.Count())
-		if limit.Kind.adds() && !Fits(n, count.open(limit), around) {
-			return i
-		}
-	}
-	return -1
 }
 
 func (s *Spend) extend(signal Signal) {
