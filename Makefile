@@ -122,7 +122,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 .PHONY: soak
 soak: ## soak sessions in PostgreSQL with 2,000 runs on each of five hosts, and faults for SOAK (5m)
-	cd store/postgres && go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak -length $(SOAK) -runs 2000
+	go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./store/postgres/soak -length $(SOAK) -runs 2000
 
 .PHONY: golden
 golden: ## write the golden files anew; read them in the diff

@@ -16,8 +16,7 @@ require (
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/seed62658d38/watchdog/config v0.1.0
 	github.com/seed62658d38/watchdog/otelwatchdog v0.1.0
-	github.com/seed62658d38/watchdog/store/postgres v0.1.0
-	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
+	github.com/seed62658d38/watchdog/store v0.1.0
 	github.com/stretchr/testify v1.12.1
 	github.com/zricethezav/gitleaks/v8 v8.30.1
 	go.opentelemetry.io/otel/sdk/metric v1.46.0
@@ -123,6 +122,5 @@ replace (
 	github.com/seed62658d38/watchdog => ../
 	github.com/seed62658d38/watchdog/config => ../config
 	github.com/seed62658d38/watchdog/otelwatchdog => ../otelwatchdog
-	github.com/seed62658d38/watchdog/store/postgres => ../store/postgres
-	github.com/seed62658d38/watchdog/store/sqlite => ../store/sqlite
+	github.com/seed62658d38/watchdog/store => ../store
 )

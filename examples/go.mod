@@ -6,7 +6,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/seed62658d38/watchdog/config v0.1.0
-	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
+	github.com/seed62658d38/watchdog/store v0.1.0
 	golang.org/x/sys v0.47.0
 )
 
@@ -26,7 +26,6 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/seed62658d38/watchdog/store/postgres v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0 // indirect

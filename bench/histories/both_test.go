@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -168,7 +167,9 @@ func (p place) refuses(want error, names ...string) {
 	p.Helper()
 	before := p.query(p.schema)
 	_, err := p.connect()
-	require.ErrorIs(p, err, want)
+	if want != nil { // else a sentence says why
+		require.ErrorIs(p, err, want)
+	}
 	for _, name := range names {
 		require.ErrorContains(p, err, name)
 	}
@@ -210,7 +211,7 @@ func endOf(id string) watchdog.Event {
 func otherVersions(p place) {
 	p.exec("CREATE TABLE watchdog_schema (version integer PRIMARY KEY, oldest_reader integer)",
 		"INSERT INTO watchdog_schema VALUES (1, 1), (7, 3)")
-	p.refuses(storeflow.ErrUnreleasedSchema, "7")
+	p.refuses(nil, "7", "made before the first release")
 	p.exec("INSERT INTO watchdog_schema VALUES (99, 99)")
 	p.refuses(sqlite.ErrNewerSchema, "99")
 	p.exec("DROP TABLE watchdog_schema")

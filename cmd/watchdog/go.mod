@@ -7,8 +7,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/seed62658d38/watchdog/config v0.1.0
-	github.com/seed62658d38/watchdog/store/postgres v0.1.0
-	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
+	github.com/seed62658d38/watchdog/store v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.47.0

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // The rows are inserted in the order of their IDs, so that two batches with the same events cannot deadlock.

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/storetest"
@@ -260,7 +260,7 @@ var database = regexp.MustCompile(`database test_\d+`)
 
 // A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
 func TestSearchPath(t *testing.T) {
-	if racing.Enabled {
+	if testrun.Racing {
 		t.Skip("runs in the plain tests only: it takes long, and runs the same Go code as TestEvents and others")
 	}
 	t.Parallel()
@@ -283,11 +283,11 @@ func TestSearchPath(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("for sessions", func(t *testing.T) {
-		racing.LongOnly(t)
+		testrun.LongOnly(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
 	})
 	t.Run("for shared limits", func(t *testing.T) {
-		racing.LongOnly(t)
+		testrun.LongOnly(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/golden"
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
@@ -274,7 +274,7 @@ func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
 
 // No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
-	if racing.Enabled {
+	if testrun.Racing {
 		t.Skip("runs in the plain tests only: the plans are those of the server")
 	}
 	t.Parallel()
@@ -370,12 +370,12 @@ func TestEventPlans(t *testing.T) {
 func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
 	t.Helper()
 	major := texts(t, pool, "SELECT (current_setting('server_version_num')::int / 10000)::text")[0]
-	file := filepath.Join("testdata", "plans-"+major+".txt")
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !golden.Updating() {
+	file := "plans-" + major + ".txt"
+	if _, err := os.Stat(golden.Path(file)); errors.Is(err, fs.ErrNotExist) && !golden.FlagUpdate() {
 		t.Logf("there are no plans of PostgreSQL %s to compare with:\n%s", major, got)
 		return
 	}
-	golden.Compare(t, file, got)
+	golden.Assert(t, got, file)
 }
 
 // Rows are written by look-ups in the right index, or in one pass, also while the planner believes that there are none.

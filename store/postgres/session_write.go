@@ -8,9 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
@@ -92,7 +91,7 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 func (s *Store) attachArguments(run session.Session) []any {
 	lease, allowance := storeflow.LeaseOf(run)
 	return []any{
-		run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host, lease,
+		run.RunID, run.Parent, int64(run.Threshold), storeflow.Truncate(run.StartedAt), run.Host, lease,
 		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), allowance}
 }
 

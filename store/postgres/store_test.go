@@ -19,10 +19,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/storetest"
@@ -88,7 +87,7 @@ func TestSessions(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			if name == opened {
-				racing.LongOnly(t) // it runs the same statements as the host's, and most other tests do, too
+				testrun.LongOnly(t) // it runs the same statements as the host's, and most other tests do, too
 			}
 			t.Parallel()
 			s := open(t)
@@ -135,13 +134,13 @@ func TestTransactionPooler(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of shared limits", func(t *testing.T) {
-		racing.LongOnly(t)
+		testrun.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
-		racing.LongOnly(t)
+		testrun.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s} })
@@ -414,9 +413,9 @@ var shared struct {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
-		ramdisk.Use()
+		testrun.InMemory()
 	}
-	if !racing.Long {
+	if !testrun.Long {
 		delete(setups, serializable)
 	}
 	_ = flag.Set("test.parallel", "16") // those that are parallel wait for most of their time

@@ -9,8 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
@@ -106,7 +105,7 @@ func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inser
 	}
 	before := t.inserted
 	for i, e := range events {
-		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
+		e.Timestamp, e.Payload = storeflow.Truncate(e.Timestamp), bytes.Clone(e.Payload)
 		events[i] = e
 	}
 	err = t.send(step{t.store.qualify(insertEvents), columns[:], counting(&t.inserted)})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // Append implements [watchdog.EventStore]. It returns when the events are durable, or when ctx is done. In that case

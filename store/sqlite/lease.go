@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 const insertLease = `

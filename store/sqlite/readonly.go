@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // A reader has the database of [OpenReadOnly]. SQLite cannot read a file in WAL mode without a log and its index, and

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // schema has the tables. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // A timestamp of another writer may have a form that does not sort as text. isForeignTime is the condition of the
@@ -81,7 +81,7 @@ func selectedOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event 
 	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
 	from, latest := len(events), ""
 	if !s.Since.IsZero() {
-		since := watchdog.Event{Timestamp: record.Truncate(s.Since)} // comes before every event of that time: it has no ID
+		since := watchdog.Event{Timestamp: storeflow.Truncate(s.Since)} // comes before every event of that time: it has no ID
 		from, _ = slices.BinarySearchFunc(events, since, watchdog.Event.Compare)
 		for _, e := range events[:from] {
 			if slices.Contains(s.LatestOf, e.Type) {

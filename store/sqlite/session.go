@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // A query returns each row as one text: scanning nineteen columns takes the driver longer than SQLite needs to find

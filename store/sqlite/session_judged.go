@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 const (

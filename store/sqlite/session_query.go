@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // selectStalled finds stalled sessions. Its first row has the time, and its last rows are the unreadable ones. Sessions

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/golden"
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -326,7 +326,7 @@ func TestQueryPlans(t *testing.T) {
 					t.Errorf("the plan scans the rows: %s", line)
 				}
 			}
-			golden.Compare(t, filepath.Join("testdata", "plans", strings.ReplaceAll(name, " ", "_")+".txt"), plan)
+			golden.Assert(t, plan, filepath.Join("plans", strings.ReplaceAll(name, " ", "_")+".txt"))
 		})
 	}
 }
@@ -354,7 +354,7 @@ func planOf(t *testing.T, db *sql.DB, statement string, arguments []any) string 
 // compares the answers and the rows. Times are not compared: each store has a clock of its own.
 func TestLikeMemory(t *testing.T) {
 	t.Parallel()
-	for seed := range racing.Rounds(uint64(3), 12) {
+	for seed := range testrun.Rounds(uint64(3), 12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStore(t, openOne(t, ":memory:"))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // Take implements [watchdog.SpendStore]. Like Append it shares a transaction with other writes and waits for its

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // lockWait is how long a call waits for a connection, and for a lock of another writer. It is less than the record

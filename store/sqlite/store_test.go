@@ -24,10 +24,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 	"github.com/seed62658d38/watchdog/storetest"
 )
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
-		ramdisk.Use()
+		testrun.InMemory()
 	}
 	_ = flag.Set("test.parallel", "4") // some wait for a lock
 	goleak.VerifyTestMain(m)
@@ -103,7 +102,7 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 	t.Helper()
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {
-			if setup.slow && racing.Enabled || setup.long && !racing.Long {
+			if setup.slow && testrun.Racing || setup.long && !testrun.Long {
 				t.Skip("runs in plain or in long tests only")
 			}
 			t.Parallel()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // timeLayout is the form of a timestamp in the table. Such texts sort as the times do.
@@ -42,7 +42,7 @@ func parseTime(text string) (time.Time, error) {
 	for _, clock := range clocks {
 		for _, zone := range zones {
 			t, err := time.Parse(clock+zone, plain)
-			if t = record.Truncate(t); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
+			if t = storeflow.Truncate(t); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
 				return t, nil
 			}
 		}

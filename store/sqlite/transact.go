@@ -8,8 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
 // Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits
@@ -107,7 +106,7 @@ func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, insert
 		return nil, 0, err
 	}
 	for i, e := range events {
-		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(rows[i][4])
+		e.Timestamp, e.Payload = storeflow.Truncate(e.Timestamp), stripVersion(rows[i][4])
 		events[i] = e
 	}
 	return events, int(t.insertEvents(rows)), t.err

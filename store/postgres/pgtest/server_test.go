@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/internal/ramdisk"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	ramdisk.Use()
+	testrun.InMemory()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if n := pgtest.Templates(); n > 0 {
 			fmt.Fprintln(os.Stderr, n, "templates are left, though all servers are closed")

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
@@ -168,7 +168,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	ramdisk.Use()
+	testrun.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -249,7 +249,7 @@ func ownTables(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 
 // The form of the soak. Without flags it is the short one of long tests, and none in the others.
 var (
-	lengthFlag = flag.Duration("length", racing.Rounds(0, 12*time.Second), "how long there are faults; 0 is no soak")
+	lengthFlag = flag.Duration("length", testrun.Rounds(0, 12*time.Second), "how long there are faults; 0 is no soak")
 	runsFlag   = flag.Int("runs", 120, "the runs of each host")
 	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
 	onlyFlag   = flag.String("only", "", "a regular expression for the faults; empty is all")

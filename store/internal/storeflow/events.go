@@ -3,6 +3,7 @@ package storeflow
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -16,6 +17,9 @@ func Validate[E interface{ Validate() error }](events []E) error {
 	}
 	return nil
 }
+
+// Truncate makes a time comparable with == to one that went through a store.
+func Truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // An ExchangeTx is a transaction in which nobody else changes what exchanges select.
 type ExchangeTx interface {
