@@ -73,7 +73,10 @@ func (l *live) join(last string) (*reader, error) {
 	if l.stop == nil {
 		l.start()
 	}
-	l.hurry()
+	select {
+	case l.wake <- struct{}{}: // the next look comes as soon as it may
+	default:
+	}
 	return r, nil
 }
 
@@ -113,14 +116,6 @@ func (l *live) close() {
 	}
 	l.mu.Unlock()
 	l.running.Wait()
-}
-
-// hurry has the next look come as soon as it may.
-func (l *live) hurry() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (l *live) run(ctx context.Context) {

@@ -157,7 +157,7 @@ func (t *teller) endOfStop(stop *record.Cancel) *End {
 // sentence says why a run was stopped, with the numbers that decided.
 func (e *End) sentence() string {
 	if e.Usage != nil {
-		return UsageText(e.Usage)
+		return usageText(e.Usage)
 	}
 	allowed := time.Duration(e.Allowed)
 	if allowed >= watchdog.NoLimit {
@@ -167,9 +167,9 @@ func (e *End) sentence() string {
 	return cmp.Or(text, "its host or another guard stopped it")
 }
 
-// UsageText says that a counted limit stopped a run, and how far it is used: often not to its end, for a call that may
+// usageText says that a counted limit stopped a run, and how far it is used: often not to its end, for a call that may
 // need more than is left is refused.
-func UsageText(u *watchdog.Usage) string {
+func usageText(u *watchdog.Usage) string {
 	if u.Pattern != "" {
 		return fmt.Sprintf("it did the same %d times and got the same (%s)", u.Used, u.Pattern)
 	}

@@ -156,15 +156,10 @@ func (t Table) widths() []int {
 
 // PrintJSON prints a value as indented JSON. What a terminal would not show as it is, such as a mark that turns the
 // direction of writing, is escaped.
-func PrintJSON(out io.Writer, value any) error { return printJSON(out, value, "  ") }
-
-// PrintLine prints a value as JSON on one line, escaped in the same way.
-func PrintLine(out io.Writer, value any) error { return printJSON(out, value, "") }
-
-func printJSON(out io.Writer, value any, indent string) error {
+func PrintJSON(out io.Writer, value any) error {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", indent)
+	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
