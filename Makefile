@@ -100,7 +100,7 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	@mkdir -p bin && rm -f bin/bench.txt
 	cd bench && GOWORK=off $(measure) -bench 'Fired|NewAndClose|Activity|Bound|IdleMade|IdleAlive|IdleWrapped|LoopStep' . $(measured)
 	cd bench && GOWORK=off $(measure) -bench 'Admit|Attach' . $(measured)
-	cd bench && GOWORK=off $(measure) -bench 'Armed|Lateness|Together|Stream' -benchtime 1x . $(measured)
+	cd bench && GOWORK=off $(measure) -bench 'Armed|Lateness|Together|Stream|Window' -benchtime 1x . $(measured)
 	cd bench && GOWORK=off $(measure) -bench 'Output|ShortCommand' -benchtime 20x . $(measured)
 	$(measure) -bench Kill -benchtime 40x ./internal/proctree $(measured)
 	$(measure) -bench Why ./cmd/watchdog $(measured)

@@ -1,5 +1,5 @@
-// Package journal reads and writes the events of a run in its store: what its window folds to, and what is decided about
-// it in one exchange.
+// Package journal reads and writes the events of a run in its store: what its window folds to, and what is decided
+// about it in one exchange.
 //
 // A [Journal] is that of one run. Its exchanges do not overlap, so that a store which hangs is not asked again while it
 // does, and each has a time-out. What the events come to is for package fold to say. A store that can transact is asked

@@ -152,19 +152,19 @@ func (j *Journal) readLast(
 			h, next = j.fold(base, start, events)
 		}
 		read = true
-		last := h.Last()
-		if last != nil {
-			if link := j.name.Once(last.StartedAt); !slices.Contains(asked, link[0]) {
-				asked, start = append(asked, link...), earlier(start, last.StartedAt)
-				continue
-			}
-			start = last.StartedAt
+		last := fold.Window{StartedAt: start}
+		if found := h.Last(); found != nil {
+			last = *found
 		}
-		if base == nil && before == nil && (last == nil || last.OpenedBy == "") {
+		if link := j.name.Once(last.StartedAt); !slices.Contains(asked, link[0]) {
+			asked, start = append(asked, link...), earlier(start, last.StartedAt)
+			continue
+		}
+		if base == nil && before == nil && last.OpenedBy == "" {
 			before = endKinds
 			continue
 		}
-		j.learn(&h, start, next)
+		j.learn(&h, last.StartedAt, next)
 		return h, nil
 	}
 }
