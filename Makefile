@@ -62,7 +62,7 @@ long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransaction
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
-longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
+longer = . ./internal/... ./loop ./stall ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./examples/internal/crashtest
 
 # The tests of the command that do more in a long run: with PostgreSQL, what the others do with SQLite alone.

@@ -120,7 +120,7 @@ func (a *account) usage() (all []Usage) {
 func (a *account) usageOf(c verdict.CountUse) Usage {
 	u := Usage{
 		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed,
-		Needed: c.Needed, Pattern: c.Pattern,
+		Needed: c.Needed,
 	}
 	if c.Kind == verdict.KindCost {
 		u.Currency = a.Currency

@@ -138,7 +138,7 @@ func totalsOf(c verdict.Counts) Totals {
 // A Usage is how far one counted limit of a run is used.
 type Usage struct {
 	// Run is the run whose limit it is. Limit is what it counts, as events name it: the field of [Spend] in snake_case,
-	// such as "tool_calls", or "loop".
+	// such as "tool_calls".
 	Run   string `json:"run,omitempty"`
 	Limit string `json:"limit"`
 	// Tool is the one tool that it limits, empty for all tools.
@@ -151,7 +151,8 @@ type Usage struct {
 	Allowed  int64 `json:"allowed"`
 	// Needed is what the call may use that did not fit, 0 where none was refused.
 	Needed int64 `json:"needed,omitempty"`
-	// Pattern names what a loop repeats: its rule, the turns in a round, and a digest. Used is then how often.
+	// Pattern names what a run repeated, in the event of an earlier version that stopped it for a loop. Used is then how
+	// often, and Limit "loop".
 	Pattern string `json:"pattern,omitempty"`
 }
 

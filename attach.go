@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -104,7 +103,7 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkLoop()); err != nil {
+	if err := cfg.check(ctx, named, at); err != nil {
 		return nil, nil, err
 	}
 	cfg = cfg.inForce()

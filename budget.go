@@ -208,9 +208,6 @@ type Ladders struct {
 	// After a last rung of DirectiveWait nothing follows before the limit is extended. Tokens is for tokens in, out and
 	// in all, ToolCalls for Tools too, Errors for Retries too.
 	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors []DirectiveKind
-	// Loop is for a run that repeats itself, see [Watchdog.Step]: its first rung when that is found, again for another
-	// loop, and the next ones when the run goes on with it. Nil is one DirectiveUnstuck.
-	Loop []DirectiveKind
 }
 
 // A namedLadder is one of Ladders, with the limit that it is for.
@@ -220,7 +217,7 @@ type namedLadder struct {
 	rungs *[]DirectiveKind
 }
 
-func (l *Ladders) listed() [11]namedLadder {
+func (l *Ladders) listed() [10]namedLadder {
 	return [...]namedLadder{
 		{"Idle", verdict.Idle, &l.Idle},
 		{"NoProgress", verdict.NoProgress, &l.NoProgress},
@@ -232,13 +229,12 @@ func (l *Ladders) listed() [11]namedLadder {
 		{"Turns", "turns", &l.Turns},
 		{"ToolCalls", "tool_calls", &l.ToolCalls},
 		{"Errors", "errors", &l.Errors},
-		{"Loop", verdict.Loop, &l.Loop},
 	}
 }
 
 func (l *Ladders) none() bool {
 	return len(l.Idle)+len(l.NoProgress)+len(l.Hold)+len(l.Tokens)+len(l.CallInput)+len(l.Cost)+len(l.Requests)+
-		len(l.Turns)+len(l.ToolCalls)+len(l.Errors)+len(l.Loop) == 0
+		len(l.Turns)+len(l.ToolCalls)+len(l.Errors) == 0
 }
 
 // copied are ladders that the host does not change.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -14,7 +12,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 // DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
@@ -65,12 +62,9 @@ type Config struct {
 	// Busy that has not answered by then, or panics, says false, and is logged once: until it returns it is not called
 	// again.
 	Busy func() bool
-	// Loop says when a run repeats itself, see [Watchdog.Step]. The zero value is the default of each field.
-	Loop loop.Config
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
-	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
-	// replay takes. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
+	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
 	// time, with no lock held: it may call the watchdog. With it a signal costs two locks. A panic in it is logged. The
 	// signals of layers are in it, too, each with its run. What is decided is the same with it and without. Nil keeps no
 	// trace.
@@ -132,22 +126,6 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	return checkParent(ctx)
 }
 
-func (cfg *Config) checkLoop() error {
-	if !cfg.hasLoop() {
-		return nil
-	}
-	if _, err := loop.New(cfg.Loop); err != nil {
-		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
-	}
-	return nil
-}
-
-// hasLoop reports whether the default of some field of Loop is changed. Reflection would cost a twentieth of New.
-func (cfg *Config) hasLoop() bool {
-	l := &cfg.Loop
-	return l.Mode != "" || l.Classes != nil || l.Waits != "" || l.Volatile != nil || l.Normalize != nil
-}
-
 func checkParent(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
@@ -159,16 +137,10 @@ func checkParent(ctx context.Context) error {
 const BusyTimeout = machine.BusyTimeout
 
 func (cfg *Config) settings(classes *classes) settings {
-	s := settings{
+	return settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
 		forgets: cfg.forgets,
 	}
-	if cfg.hasLoop() {
-		own := cfg.Loop
-		own.Classes, own.Volatile = maps.Clone(own.Classes), slices.Clone(own.Volatile)
-		s.loop = &own
-	}
-	return s
 }
 
 func (cfg *Config) recordTimeout() time.Duration {

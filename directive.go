@@ -52,9 +52,6 @@ type Directive struct {
 	Usage *Usage
 	// Hold is the key of the hold whose cap or Idle was exceeded; Note the last thing noted, see [Watchdog.Note].
 	Hold, Note string
-	// Loop says in one sentence what the run repeats, see [loop.Verdict.String], for the model that is to stop that. It is
-	// empty for other limits than loops, and in the Cancel.
-	Loop string
 	// At is when the trip was found, in UTC to the microsecond.
 	At time.Time
 	// ObserveOnly tells a Cancel that was recorded and not carried out, see [Config].

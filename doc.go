@@ -111,9 +111,8 @@
 //
 // # Tuning
 //
-// With ObserveOnly in the [Config] everything is decided and recorded, and nothing is cancelled. [Config].OnSignal
-// records a trace, and package replay decides that trace again under other limits. With Disabled nothing is guarded,
-// and the store is left alone.
+// With ObserveOnly in the [Config] everything is decided and recorded, and nothing is cancelled. With Disabled nothing
+// is guarded, and the store is left alone.
 //
 // # What happens at a limit
 //

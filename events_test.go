@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -194,6 +195,39 @@ func goldenEvent(t *testing.T, name, kind string, happen func(b *fixture)) {
 		require.NoError(t, err)
 		golden.Compare(t, "testdata/events/"+name+".json", string(text)+"\n")
 	})
+}
+
+// TestLoopBefore reads the events of a run that a version before asked to leave a loop, and then ended for it. One of
+// them is a checkpoint with the state of its detector.
+func TestLoopBefore(t *testing.T) {
+	text, err := os.ReadFile("testdata/loop_before.jsonl")
+	require.NoError(t, err)
+	var all []watchdog.Event
+	for line := range strings.Lines(string(text)) {
+		var e watchdog.Event
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		all = append(all, e)
+	}
+	require.Equal(t, watchdog.EventCancel, all[len(all)-1].Type)
+	for name, read := range map[string]int{"before its end": len(all) - 1, "after it": len(all)} {
+		runFixture(t, name, func(b *fixture) {
+			b.pass(5 * time.Minute)
+			require.NoError(b.t, b.cfg.Store.Append(b.t.Context(), all[:read]...))
+			wd := b.attach()
+			stop := wd.Stop()
+			if require.Equal(b.t, read == len(all), stop != nil); stop == nil {
+				require.NoError(b.t, wd.Complete())
+				return
+			}
+			require.EqualError(b.t, stop, "run s-1 stopped: watchdog_loop_detected: loop: the same 5 times "+
+				"(tail/1/68193893529ab849), in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
+			require.Equal(b.t, watchdog.LoopDetected, stop.Code)
+			require.Equal(b.t, watchdog.Usage{
+				Run: "s-1", Limit: "loop", Used: 5, Pattern: "tail/1/68193893529ab849",
+			}, *stop.Usage)
+			require.False(b.t, hasFired(b.resume()))
+		})
+	}
 }
 
 // random is an ID that differs each time.

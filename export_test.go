@@ -18,9 +18,6 @@ func RingAll(all ...*Watchdog) {
 // StopTimer stops the session's own timer.
 func StopTimer(w *Watchdog) { w.r.Tree.StopTimer() }
 
-// HasLoop reports whether a default of the loop detector is changed.
-func (cfg *Config) HasLoop() bool { return cfg.hasLoop() }
-
 // KeptSlices is how many slices the memory knows.
 func (m *Memory) KeptSlices() int { return m.spend.Slices() }
 

@@ -72,7 +72,6 @@ func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 func (h *runHandle) Forget(w handle.Waiter) { h.r.Locked(func() { h.r.Run.Forget(w) }) }
 
 func (h *runHandle) State() (s handle.State) {
-	var l stepper
 	h.r.Locked(func() {
 		seen := h.r.Node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
@@ -83,13 +82,7 @@ func (h *runHandle) State() (s handle.State) {
 		if seen.Signs != nil {
 			s.Holds = seen.Signs.Holds.Len()
 		}
-		if h.r.more != nil {
-			l = h.r.more.looper
-		}
 	})
-	if l != nil {
-		s.Loop = l.State()
-	}
 	return s
 }
 
@@ -103,9 +96,6 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 	defer h.r.Unlock()
 	for i, u := range a.usage() {
 		limit := &a.Spend.Limits[i]
-		if limit.Kind == verdict.KindLoop {
-			continue
-		}
 		all = append(all, handle.Spend{
 			Limit: u.Limit, Tool: u.Tool, Currency: u.Currency, Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Counts[i].Refused,
 			Reserve: limit.Reserve, WarnAt: limit.WarnAt,
@@ -115,8 +105,6 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 }
 
 func (h *runHandle) LastNote() string { return h.r.Node.LastNote() }
-
-func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 
 func (h *runHandle) Recorded(retry bool) bool {
 	if retry && h.r.Record.Waiting() {

@@ -95,23 +95,17 @@ func signalOf(runID string, s *machine.Signal) Signal {
 	case verdict.SignalAdmit, verdict.SignalSettle:
 		told.Amount = &Amount{Cost: Money{Currency: s.Currency}, Tool: s.Use.Tool, Result: string(s.Use.Result)}
 		told.Amount.setCounts(&s.Use)
-	case verdict.SignalLoop:
-		told.Key, told.Usage = "", &Usage{Run: runID, Limit: verdict.KindLoop.String(), Used: s.Count, Pattern: s.Key}
 	}
 	return told
 }
 
 func (r *run) directiveOf(o *machine.Notice) *Directive {
 	v := &o.Verdict
-	d := &Directive{
+	return &Directive{
 		Kind: DirectiveKind(v.Directive), RunID: r.Node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
 		Usage: usageOfRecord(r.Node.Run, o.Spend),
 	}
-	if d.Reason == LoopDetected && r.more != nil {
-		d.Loop = r.more.loop
-	}
-	return d
 }
 
 // The kinds of [Signal].
@@ -145,8 +139,6 @@ const (
 	SignalVoid   = string(verdict.SignalVoid)
 	// SignalSpent is how far a counted limit was used when the run was attached, or by others since.
 	SignalSpent = string(verdict.SignalSpent)
-	// SignalLoop is a loop that [Watchdog.Step] found and that was a trip, or may have been one.
-	SignalLoop = string(verdict.SignalLoop)
 	// SignalNotBusy is that [Config].Busy said false, or nothing in time.
 	SignalNotBusy = string(verdict.SignalNotBusy)
 	// SignalIncomplete is that [Watchdog.Complete], called at From, was not recorded and the run goes on. No limit was
@@ -155,10 +147,10 @@ const (
 )
 
 // TraceVersion is that of the traces that [Config].OnSignal gets, see [Signal]. A trace of before there were versions
-// has none; package replay takes both.
+// has none.
 const TraceVersion = 2
 
-// A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
+// A Signal is one thing that the decision heeds, as [Config].OnSignal gets it. Its JSON
 // form is the line of a recorded trace; durations are nanoseconds.
 //
 // A trace has what a run took, at the instants at which that was decided on: what the host did and said, what the store

@@ -3,7 +3,6 @@ package watchdog_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 // refusedTogether makes calls at once, and returns how many were refused.
@@ -144,9 +142,6 @@ func spendCalls(wd *watchdog.Watchdog, n int64) map[string]func() {
 			}
 		},
 		"Usage": func() { _ = wd.Usage() },
-		"Step": func() {
-			_ = wd.Step(loop.Step{Tool: "x", Input: []byte(rand.Text()), Outcome: []byte("2")}) // no loop
-		},
 	}
 }
 
@@ -243,7 +238,7 @@ func TestSpendLocks(t *testing.T) {
 				Budget: watchdog.Budget{
 					WallClock: watchdog.NoLimit,
 					Spend:     watchdog.Spend{Requests: 640, WarnAt: []float64{0.5}, Reserve: watchdog.Totals{Requests: 5}},
-					Ladders:   watchdog.Ladders{Requests: retry, Loop: retry},
+					Ladders:   watchdog.Ladders{Requests: retry},
 				},
 			}
 			wd := guard(t, cfg)
@@ -258,10 +253,6 @@ func TestSpendLocks(t *testing.T) {
 			refuse(t, wd, requests(640)) // wraps up
 			synctest.Wait()
 			refuse(t, wd, requests(640)) // asks
-			synctest.Wait()
-			for range 5 {
-				wd.Step(loop.Step{Tool: "grep", Input: []byte(`{}`), Outcome: []byte(`{}`), Class: loop.Look})
-			}
 			synctest.Wait()
 			time.Sleep(time.Hour)
 			require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 640}))

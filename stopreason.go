@@ -42,13 +42,14 @@ const (
 	ToolCallsExceeded StopReason = "watchdog_tool_calls_exceeded"
 	// ErrorsExceeded says that too many calls in a row failed, or had to be tried again.
 	ErrorsExceeded StopReason = "watchdog_errors_exceeded"
-	// LoopDetected says that the run did the same again and got the same.
-	LoopDetected StopReason = "watchdog_loop_detected"
 )
 
-// The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its
-// cancel themselves.
+// The codes of other guards: of loops, of commands and of sessions in a database. They end a run by [Watchdog.Cancel] or
+// write its cancel themselves.
 const (
+	// LoopDetected says that the run did the same again and got the same. A host that finds that, with package loop,
+	// cancels the run with it.
+	LoopDetected StopReason = "watchdog_loop_detected"
 	// CommandNoOutput says that a command wrote nothing for too long.
 	CommandNoOutput StopReason = "watchdog_no_output"
 	// CommandNoProgress says that what a command works on did not change for too many probes.
@@ -91,7 +92,7 @@ var (
 		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
 	}
 	guardReasons = []StopReason{
-		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
+		LoopDetected, CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
 	}
 )
 

@@ -14,7 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 // A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
@@ -44,9 +43,6 @@ type readers = feed.Feed[*machine.Entry, Directive]
 type extras struct {
 	attempt Attempt
 	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
-	looper  stepper               // nil before the first step
-	loop    string                // says what it found last
-	persons int                   // how often a person spoke before the first step
 	budget  *Budget               // of a layer that begins, for its trace
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
@@ -58,9 +54,8 @@ type settings struct {
 	logger    *slog.Logger
 	onWarning func(Warning)
 	busyHost  func() bool
-	classes   *classes     // of the host's events
-	loop      *loop.Config // nil is the default of each field
-	forgets   bool         // nobody finds the run again
+	classes   *classes // of the host's events
+	forgets   bool     // nobody finds the run again
 }
 
 func (s *settings) log() *slog.Logger {
@@ -216,7 +211,6 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 	r := &w.r
 	return r.readersOf().Subscribe(func(d Directive, dropped int) {
 		d.Dropped = dropped
-		r.delivered(&d)
 		r.CallHost("Subscribe", func() { call(d) })
 	})
 }
@@ -268,7 +262,6 @@ func (r *run) takePolled(stop *Stop, here bool) (Directive, bool) {
 	d, dropped, ok := r.readers.Load().Poll()
 	if ok {
 		d.Dropped = dropped
-		r.delivered(&d)
 	}
 	return d, ok
 }

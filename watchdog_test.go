@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
-	"github.com/seed62658d38/watchdog/replay"
 )
 
 func TestWallClock(t *testing.T) {
@@ -80,17 +78,13 @@ func TestSlowAttach(t *testing.T) {
 		"nor does safety":         {watchdog.Budget{Safety: 4 * time.Second}, 4*time.Second - slow},
 	} {
 		runSynced(t, name, func(t *testing.T) {
-			var trace []watchdog.Signal
 			store := &hookedStore{EventStore: &watchdog.Memory{}}
 			store.read = func() error {
 				store.read = nil
 				time.Sleep(slow)
 				return nil
 			}
-			cfg := watchdog.Config{
-				Store: store, Budget: test.budget, Logger: quiet,
-				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
-			}
+			cfg := watchdog.Config{Store: store, Budget: test.budget, Logger: quiet}
 			began := time.Now()
 			wd := attachTo(context.Background(), t, watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
 			require.GreaterOrEqual(t, time.Since(began), slow)
@@ -98,13 +92,7 @@ func TestSlowAttach(t *testing.T) {
 			require.NoError(t, wd.Context().Err(), "at the limit itself it has not fired")
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			stop := wd.Stop()
-			require.NotNil(t, stop)
-			decided, err := replay.Run(test.budget, trace, false)
-			require.NoError(t, err)
-			require.NotEmpty(t, decided)
-			require.Equal(t, stop.Code, decided[len(decided)-1].Reason)
-			require.Equal(t, slow+test.after+1, decided[len(decided)-1].At)
+			require.NotNil(t, wd.Stop())
 		})
 	}
 }
@@ -139,7 +127,6 @@ func TestInputInvalid(t *testing.T) {
 		{"a warning twice", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{0.5, 0.5} }, watchdog.ErrInvalid, "twice"},
 		{"a negative record timeout", func(b *fixture) { b.cfg.RecordTimeout = -1 }, watchdog.ErrInvalid, "RecordTimeout"},
 		{"a negative number of stops", func(b *fixture) { b.cfg.MaxStops = -1 }, watchdog.ErrInvalid, "MaxStops is -1"},
-		{"no such mode of loops", func(b *fixture) { b.cfg.Loop.Mode = "maybe" }, watchdog.ErrInvalid, "Mode"},
 		{"a keeper and no store", func(b *fixture) { b.cfg.Store, b.cfg.Keeper = nil, &fakeKeeper{} }, watchdog.ErrInvalid, "set Store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -246,10 +233,7 @@ func TestNoStore(t *testing.T) {
 				cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			}},
 			{begin, func(wd *watchdog.Watchdog) {
-				for wd.Context().Err() == nil {
-					wd.Step(loop.Step{Tool: "x", Input: []byte("a"), Outcome: []byte("b")})
-					wd.Poll()
-				}
+				cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.LoopDetected})
 			}},
 			{more, func(wd *watchdog.Watchdog) {
 				_, err := wd.Admit(t.Context(), "", watchdog.Amount{Turns: 2})

@@ -143,7 +143,6 @@ var effective = []row{
 	{"a reserve may be one less than its limit", "spend: {turns: 5, reserve: {turns: 4}}"},
 	{"warnings of counts may be of one tool only", "spend: {tools: {bash: 5}, warn_at: [0.5]}"},
 	{"a ladder of errors may be one of retries", "spend: {retries: 5}\n  ladders: {errors: [unstuck]}"},
-	{"what is off may say that it has no settings", "loop: {mode: off, waits: go, classes: 0, volatile: 0}"},
 	{"settings that are switched off need nothing",
 		"from_first_sign: false\n  first_sign_timeout_seconds: 0\n  ladders: {idle: [], no_progress: []}"},
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -17,13 +16,11 @@ import (
 // goroutine may change a Config while another uses it.
 type Config struct {
 	// Disabled is for the [watchdog.Config] of a run: an operator has switched all guards off. Then Stall and Sweep are
-	// disabled already. Budget, Loop, Kinds and Tick are as they would be otherwise.
+	// disabled already. Budget, Kinds and Tick are as they would be otherwise.
 	Disabled bool
 	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
 	// set to 0 is off.
 	Budget watchdog.Budget
-	// Loop says when a run repeats itself, ready for [watchdog.New]. What was set to 0 is off.
-	Loop loop.Config
 	// Kinds classifies the host's own kinds of event, ready for [watchdog.New].
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.

@@ -16,7 +16,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -38,18 +37,12 @@ const everySetting = `runtime_controls:
     hold:
     - wait
     - cancel
-    loop: [wait, cancel]
   spend:
     tokens: 1100000
     cost: 5.00 EUR
     tools: {bash: 100, "404": 20}
     reserve: {tokens: 3000, cost: 0.25 EUR}
     warn_at: [0.5, 0.9]
-  loop:
-    mode: strict
-    classes: {deploy: change, poll_job: wait, "404": look}
-    waits: ask
-    volatile: [elapsed, "404"]
   events:
     material: [tool.result, commit, "404"]
     activity: [token]
@@ -67,7 +60,6 @@ var everyBudget = watchdog.Budget{
 		Idle:       []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveRetry, watchdog.DirectiveCancel},
 		NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
 		Hold:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
-		Loop:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
 	},
 	Spend: watchdog.Spend{
 		Tokens: 1_100_000, Cost: euros(5_000_000), Tools: map[string]int64{"bash": 100, "404": 20},
@@ -78,17 +70,11 @@ var everyBudget = watchdog.Budget{
 
 func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
 
-var everyLoop = loop.Config{
-	Mode: loop.Strict, Waits: loop.Ask, Volatile: []string{"elapsed", "404"},
-	Classes: map[string]loop.Class{"deploy": loop.Change, "poll_job": loop.Wait, "404": loop.Look},
-}
-
 // TestControlsFile reads everySetting.
 func TestControlsFile(t *testing.T) {
 	c := parse(t, everySetting, nil)
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
-	require.Equal(t, everyLoop, c.Loop)
 	require.Equal(t, watchdog.Kinds{
 		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
 		Unknown: watchdog.ClassActivity,
@@ -168,10 +154,10 @@ func settings(c *config.Config) [][3]string {
 func TestDefaults(t *testing.T) {
 	for sentence, text := range map[string]string{
 		"no file at all":          "",
-		"blocks without anything": "runtime_controls:\n  ladders:\n  loop:\n  events:\n",
+		"blocks without anything": "runtime_controls:\n  ladders:\n  events:\n",
 		"blocks of no keys":       "runtime_controls: {ladders: {}, events: {}}\n",
 		"keys without values": "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n" +
-			"  ladders: {idle: , hold: ~}\n  loop: {mode: , waits: ~, classes: {}, volatile: []}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
+			"  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
 		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, " +
 			"safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
 		"a sentinel of no settings": "stall:\n  probe: {}\n",
@@ -181,7 +167,6 @@ func TestDefaults(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := parse(t, text, nil)
 			require.Equal(t, watchdog.Budget{}, c.Budget)
-			require.Equal(t, loop.Config{}, c.Loop)
 			require.Equal(t, watchdog.Kinds{}, c.Kinds)
 			require.Equal(t, config.Tick{}, c.Tick)
 			require.Equal(t, stall.Config{}, c.Stall)
@@ -387,11 +372,6 @@ var contradictions = []row{
 	{"a ladder of the input of a call without that limit", "ladders: {call_input: [retry]}"},
 	{"a ladder of errors without that limit", "ladders: {errors: [unstuck]}\n  spend: {tokens: 5}"},
 
-	{"classes where no loop is found", "loop: {mode: off, classes: {deploy: change}}"},
-	{"waits where no loop is found", "loop: {mode: off, waits: end}"},
-	{"volatile fields where no loop is found", "loop: {volatile: [a], mode: off}"},
-	{"a ladder of loops that are never found", "ladders: {loop: [wait]}\n  loop: {mode: off}"},
-
 	{"a grace longer than its tick", "max_tick_duration_minutes: 1\n  tick_grace_seconds: 61"},
 	{"a grace longer than the default tick", "tick_grace_seconds: 1801"},
 	{"a grace longer than the tick of a variable", "tick_grace_seconds: 61", "WATCHDOG_MAX_TICK_DURATION_MINUTES=1"},
@@ -474,9 +454,8 @@ const tuned = `runtime_controls:
   no_progress_timeout_seconds: 600
   from_first_sign: true
   first_sign_timeout_seconds: 300
-  ladders: {idle: [retry], no_progress: [unstuck], call_input: [retry]}
+  ladders: {idle: [unstuck], no_progress: [unstuck], call_input: [retry]}
   spend: {cost: 5 EUR, call_input: 100, reserve: {cost: 1 EUR}, warn_at: [0.5]}
-  loop: {mode: strict, classes: {deploy: change}, waits: ask, volatile: [at]}
 `
 
 func TestVariableDisablesFile(t *testing.T) {
@@ -497,7 +476,6 @@ func TestVariableDisablesFile(t *testing.T) {
 			"counts that are off disable their warnings and ladders",
 			variables{costVariable: "0", "WATCHDOG_SPEND_CALL_INPUT": "0"},
 		},
-		{"loops that are off disable what tunes them", variables{"WATCHDOG_LOOP_MODE": "off"}},
 		{"a limit that is off disables its ladder", variables{noProgressVariable: "0"}},
 		{
 			"an idle limit that is off leaves its ladder to the first sign and to holds",

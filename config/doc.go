@@ -11,8 +11,6 @@
 //	    idle: [retry, cancel]
 //	  spend:
 //	    cost: 5.00 EUR                    # 0 disables; absent means off
-//	  loop:
-//	    mode: strict                      # off disables; absent means on
 //	stall:
 //	  no_output_timeout: 5m
 //	  terminal_patterns: ['^fatal: ']

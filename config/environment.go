@@ -139,7 +139,7 @@ func (c *Config) advice(name string) string {
 	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
-	for _, block := range append(slices.Clip(blockNames), spendBlock, loopBlock) {
+	for _, block := range append(slices.Clip(blockNames), spendBlock) {
 		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
 			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
 		}

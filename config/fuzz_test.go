@@ -73,7 +73,7 @@ func requireSteps(t *testing.T, disabled bool, s stall.Config) {
 func requireUsable(t *testing.T, c *config.Config) {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, Loop: c.Loop,
+		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds,
 		PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)
@@ -144,7 +144,7 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 
 // FuzzVariableName checks that no name of a variable panics, and that an error names a place and never the value.
 func FuzzVariableName(f *testing.F) {
-	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE", "LOOP_FUSE_OF", "LOOP_MODES", "LOOP_X"} {
+	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

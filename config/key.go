@@ -15,7 +15,6 @@ const (
 	sweepBlock    = "sweep"
 
 	spendBlock   = controlsBlock + ".spend"
-	loopBlock    = controlsBlock + ".loop"
 	probeBlock   = stallBlock + ".probe"
 	alsoEndBlock = stallBlock + ".also_end"
 )

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 const (
@@ -133,7 +132,7 @@ var directives = []watchdog.DirectiveKind{
 }
 
 // ladder is the kind of a list of directives. Fallback is the default, which an empty one is, too.
-func ladder(field func(*Config) *[]watchdog.DirectiveKind, fallback ...watchdog.DirectiveKind) kind {
+func ladder(field func(*Config) *[]watchdog.DirectiveKind) kind {
 	type rung = watchdog.DirectiveKind
 	k := listOf(field, maxFew, "rungs", nil, func(v value, before []rung) (rung, string) {
 		return rung(v.text), first([]when{
@@ -146,9 +145,6 @@ func ladder(field func(*Config) *[]watchdog.DirectiveKind, fallback ...watchdog.
 	})
 	k.show = func(c *Config) string { // with the cancel after the last rung, which may be left out; none is after a wait
 		rungs := *field(c)
-		if len(rungs) == 0 {
-			rungs = fallback
-		}
 		if n := len(rungs); n == 0 || rungs[n-1] != watchdog.DirectiveWait && rungs[n-1] != watchdog.DirectiveCancel {
 			rungs = append(slices.Clone(rungs), watchdog.DirectiveCancel)
 		}
@@ -201,23 +197,6 @@ func (c *Config) classOf(kind string) string {
 		}
 	}
 	return ""
-}
-
-// fieldNames is the kind of a list of names of fields. 0 is none.
-func fieldNames(field func(*Config) *[]string) kind {
-	const most = 255 // characters, more than a name has
-	k := listOf(field, maxItems, "names", asIs, func(v value, before []string) (string, string) {
-		return v.text, first([]when{
-			{v.text == "" && v.unsupported == "" && !v.list, "is empty"},
-			{utf8.RuneCountInString(v.text) > most, "is longer than 255 characters"},
-			{slices.Contains(before, v.text), "is a duplicate"},
-			{true, textProblem(v)}, {true, unseenProblem(v.text)},
-		})
-	})
-	k.schema = textsSchema
-	k.allows = "a list of the names of different fields, in a file such as [elapsed, request_id], " +
-		"in the environment such as elapsed,request_id, or 0 for none"
-	return orZero(k)
 }
 
 // patterns is the kind of a list of regular expressions. It has no variable, because a pattern can contain commas.
@@ -302,45 +281,27 @@ func argumentProblem(v value, isFirst bool) string {
 	})
 }
 
+// toolCalls is the kind of the limits of single tools, by their names. A tool with a zero has none.
 func toolCalls(field func(*Config) *map[string]int64) kind {
-	return byTool(field, "number", "numbers", "off", wholeSchema, parseQuantity,
-		"the names of tools with whole numbers of calls, in a file such as {bash: 100, search: 20}, "+
-			"in the environment such as bash=100,search=20, or 0 for no limit")
-}
-
-func classes(field func(*Config) *map[string]loop.Class) kind {
-	known := words([]loop.Class{loop.Look, loop.Change, loop.Wait, loop.Drive, loop.Person})
-	parse := func(v value) (loop.Class, string) {
-		return loop.Class(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, "a class", known))
-	}
-	return byTool(field, "class", "classes", "none", `{"enum": ["`+strings.Join(known, `", "`)+`"]}`, parse,
-		"the names of tools with look, change, wait, drive or person, in a file such as "+
-			"{deploy: change, poll_job: wait}, in the environment such as deploy=change,poll_job=wait, or 0 for none")
-}
-
-// byTool is the kind of what single tools have, by their names. A tool with a zero has nothing. One and all say what a
-// tool has, and what several have, in errors; none is shown if none has any.
-func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, schema string,
-	parse func(value) (of V, problem string), allows string) kind {
-	k := ofItems(field, func(v value) (map[string]V, *invalidValue) {
+	k := ofItems(field, func(v value) (map[string]int64, *invalidValue) {
 		problem := first([]when{
 			{!v.mapping, v.unsupported},
-			{!v.mapping && (v.text != "0" || v.quoted), "is not a mapping of names and " + all},
+			{!v.mapping && (v.text != "0" || v.quoted), "is not a mapping of names and numbers"},
 			{len(v.entries) > maxItems, "has more than 1000 tools"},
 		})
 		if problem != "" {
 			return nil, v.invalid(problem)
 		}
-		tools, seen := map[string]V{}, map[string]bool{}
+		tools, seen := map[string]int64{}, map[string]bool{}
 		for _, e := range v.entries {
-			problem, of := e.nameProblem(seen), *new(V)
+			problem, of := e.nameProblem(seen), int64(0)
 			if problem == "" && !e.absent {
-				of, problem = parse(e.value)
+				of, problem = parseQuantity(e.value)
 			}
 			if problem != "" {
 				return nil, e.invalid(problem)
 			}
-			if seen[e.key.text] = true; of != *new(V) {
+			if seen[e.key.text] = true; of != 0 {
 				tools[e.key.text] = of
 			}
 		}
@@ -348,17 +309,18 @@ func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, sch
 			return nil, nil
 		}
 		return tools, nil
-	}, func(tools map[string]V) string {
+	}, func(tools map[string]int64) string {
 		var items []string
 		for _, name := range slices.Sorted(maps.Keys(tools)) {
 			items = append(items, fmt.Sprintf("%s=%v", name, tools[name]))
 		}
-		return shorten(cmp.Or(strings.Join(items, ", "), none), maxShown)
-	}, func(tools map[string]V) bool { return len(tools) == 0 })
-	k.split = func(text string) value { return fromPairs(text, "is not a name, an equals sign and a "+one) }
-	k.allows = allows
+		return shorten(cmp.Or(strings.Join(items, ", "), "off"), maxShown)
+	}, func(tools map[string]int64) bool { return len(tools) == 0 })
+	k.split = func(text string) value { return fromPairs(text, "is not a name, an equals sign and a number") }
+	k.allows = "the names of tools with whole numbers of calls, in a file such as {bash: 100, search: 20}, " +
+		"in the environment such as bash=100,search=20, or 0 for no limit"
 	k.schema = `{"anyOf": [{"const": 0}, {"type": "object", "additionalProperties": ` +
-		`{"anyOf": [{"type": "null"}, ` + schema + `]}}]}`
+		`{"anyOf": [{"type": "null"}, ` + wholeSchema + `]}}]}`
 	return k
 }
 

@@ -276,7 +276,7 @@ func TestSchemaAccepts(t *testing.T) {
 		require.True(t, fits(t, schema, fromYAML(t, text)), "%s:\n%s", name, text)
 	}
 	for _, text := range []string{
-		"runtime_controls: {spend: {tools: {a: null, b: 5}}, loop: {classes: {a: ~}}}",
+		"runtime_controls: {spend: {tools: {a: null, b: 5}}}",
 		"runtime_controls: {spend: {cost: '0'}}",
 		"runtime_controls: {spend: {cost: 0.50 EUR, reserve: {cost: '0.00'}}}", "stall: {no_output_timeout: 1.5h30m1.5us}",
 	} {
@@ -292,7 +292,6 @@ func TestSchemaRefuses(t *testing.T) {
 		"runtime_controls: {idle_timeout: 5}", "runtime_controls: 5", "runtime_controls: {idle_timeout_seconds: 5m}",
 		"runtime_controls: {idle_timeout_seconds: -1}", "runtime_controls: {warn_at: [1]}", "sweep: {enabled: 1}",
 		"runtime_controls: {spend: {cost: 5}}", "runtime_controls: {spend: {tools: {bash: 0.5}}}",
-		"runtime_controls: {loop: {mode: hard}}",
 		"runtime_controls: {ladders: {idle: [wrap_up]}}", "runtime_controls: {max_tick_duration_minutes: 61}",
 		"stall: {no_output_timeout: 5}", "stall: {enabled: false}", "stall: {probe: {command: []}}", "stall: {grace_int: 5s}",
 		"stall: {stall_threshold: 1}", "sweep: {keeper: {threshold: 5m}}", "steps: {a: {stall: {on_stall: {action: kill}}}}",

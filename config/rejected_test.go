@@ -177,7 +177,6 @@ var (
 	badLadder   = form("runtime_controls:\n  ladders: {hold: %s}\n")
 	badEvents   = form("runtime_controls:\n  events: {material: %s}\n")
 	badSpend    = form("runtime_controls:\n  spend:\n    %s: %s\n")
-	badLoop     = form("runtime_controls:\n  loop:\n    %s: %s\n")
 )
 
 var rejectedFiles = []row{
@@ -307,36 +306,6 @@ var rejectedFiles = []row{
 	{"a tool in a line of its own", "runtime_controls:\n  spend:\n    tools:\n      bash: 5\n      search: many\n"},
 	{"a reserve under a mistyped name", "runtime_controls:\n  spend: {tokens: 9, reserve: {token: 5}}\n"},
 	{"a reserve of what has none", "runtime_controls:\n  spend: {errors: 9, reserve: {errors: 5}}\n"},
-	badKey("loops that are a word", "loop", "off"),
-	badLoop("a mode as a flag", "mode", "true"),
-	badLoop("a mode that is mistyped", "mode", "strikt"),
-	badLoop("a mode in a list", "mode", "[on]"),
-	badLoop("classes in a list", "classes", "[deploy]"),
-	badLoop("a class that is none", "classes", "{deploy: write}"),
-	badLoop("a class that is mistyped", "classes", "{deploy: chagne}"),
-	badLoop("a tool with two classes", "classes", "{deploy: [look, change]}"),
-	badLoop("a tool twice", "classes", "{deploy: look, deploy: change}"),
-	badLoop("a class of no tool", "classes", `{"": look}`),
-	badLoop("waits that are counted", "waits", "20"),
-	badLoop("waits that are a flag", "waits", "yes"),
-	badLoop("a volatile field that is a text", "volatile", "elapsed"),
-	badLoop("a volatile field twice", "volatile", "[a, a]"),
-	badLoop("a volatile field without a name", "volatile", `[a, ""]`),
-	badLoop("a volatile field whose name is a number", "volatile", "[404]"),
-	badLoop("a volatile field in a list of its own", "volatile", "[[a]]"),
-	badLoop("a volatile field with a character that cannot be seen", "volatile", `["a\u200b"]`),
-	badLoop("a volatile field with too long a name", "volatile", "["+strings.Repeat("a", 256)+"]"),
-	badLoop("too many volatile fields", "volatile", "["+strings.Repeat("a, ", 1000)+"a]"),
-	badLoop("volatile fields with a tag", "volatile", "!!seq [a]"),
-	badLoop("rounds, which are gone", "rounds", "3"),
-	badLoop("a fuse, which is gone", "fuse", "0"),
-	badLoop("a number of polls, which is gone", "polls", "40"),
-	badLoop("a gap between polls, which is gone", "poll_gap", "60s"),
-	badLoop("a setting of loops under a mistyped name", "clases", "{a: look}"),
-	badLoop("a setting of loops under its name in Go code", "Waits", "end"),
-	{"a setting of loops outside of its block", "runtime_controls:\n  waits: end\n"},
-	{"loops under a mistyped name", "runtime_controls:\n  loops: {waits: end}\n"},
-	{"loops outside of the block", "loop: {waits: end}\n"},
 	{"counts outside of the block", "spend: {tokens: 5}\n"},
 
 	badKey("events that are a list", "events", "[commit]"),

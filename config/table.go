@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -26,9 +25,6 @@ const (
 	costPath        = spendBlock + ".cost"
 	reserveCostPath = spendBlock + ".reserve.cost"
 	spendWarnPath   = spendBlock + ".warn_at"
-	loopModePath    = loopBlock + ".mode"
-	loopWaitsPath   = loopBlock + ".waits"
-	loopClassesPath = loopBlock + ".classes"
 )
 
 // The table has all settings: keys those that are read, and unusedKeys what is accepted and not used. A new setting
@@ -186,26 +182,11 @@ func countLadders() (ladders table) {
 }
 
 var runKeys = slices.Concat(table{
-	{path: loopModePath, common: true, help: "whether a run that repeats itself is told and ended, and how soon.",
-		kind: choice(func(c *Config) *loop.Mode { return &c.Loop.Mode }, "a mode", loop.On, loop.Off, loop.On, loop.Off,
-			loop.Strict)},
-	{path: loopClassesPath, common: true, needs: []string{loopModePath},
-		help: "what single tools do, where their names do not say it.",
-		kind: classes(func(c *Config) *map[string]loop.Class { return &c.Loop.Classes })},
-	{path: loopWaitsPath, needs: []string{loopModePath}, help: "what is done about a run that only waits.",
-		kind: choice(func(c *Config) *loop.Advice { return &c.Loop.Waits }, "what is done about waits", loop.Go, loop.Go,
-			loop.Go, loop.Ask, loop.End)},
-	{path: loopBlock + ".volatile", common: true, needs: []string{loopModePath},
-		help: "fields of an outcome that differ each time and say nothing.",
-		kind: fieldNames(func(c *Config) *[]string { return &c.Loop.Volatile })},
 	ladderKey("idle", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }),
 	ladderKey("no_progress", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress },
 		noProgressPath),
 	ladderKey("hold", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }),
 }, countLadders(), table{
-	{path: controlsBlock + ".ladders.loop", needs: []string{loopModePath},
-		help: "what the findings of loops ask for, one after the other.",
-		kind: ladder(func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop }, watchdog.DirectiveUnstuck)},
 	{path: controlsBlock + ".events.material", help: "the host's own kinds of event that are progress.",
 		kind: events(func(c *Config) *[]string { return &c.Kinds.Material }, watchdog.ClassMaterial)},
 	{path: controlsBlock + ".events.activity", help: "those that are a sign of life, and no progress.",

@@ -1,8 +1,11 @@
 package loop_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -45,22 +48,41 @@ func ExampleCheck() {
 	// Output: stopped after 10
 }
 
-// The host stores the state with its own, so that a restart forgets nothing.
+// A host keeps the detector's state with its own, so that a restart forgets nothing. It tells its model when that
+// repeats itself, and cancels the run if it goes on.
 func ExampleDetector_MarshalBinary() {
-	step := loop.Step{Tool: "read", Class: loop.Look, Input: []byte(`{"path":"a.go"}`), Outcome: []byte("var port int")}
-	var before loop.Detector
-	before.Step(step)
-	before.Step(step)
-	stored, err := before.MarshalBinary()
+	log := slog.New(slog.DiscardHandler)
+	wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: log})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	defer wd.Close()
+	grep := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte(`{"pattern":"port"}`), Outcome: []byte("nothing")}
 
-	var after loop.Detector
-	if err := after.UnmarshalBinary(stored); err != nil {
-		fmt.Println(err) // damaged: go on without it
+	var stored []byte
+	for turn := 1; wd.Context().Err() == nil; turn++ { // as if each were in a process of its own
+		var d loop.Detector
+		if stored != nil {
+			if err := d.UnmarshalBinary(stored); err != nil {
+				fmt.Println(err) // damaged, or of another version: go on without it
+			}
+		}
+		switch v := d.Step(grep); v.Advice {
+		case loop.Ask:
+			fmt.Printf("turn %d, to the model: %v\n", turn, v)
+			d.Delivered()
+		case loop.End:
+			stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.LoopDetected})
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			fmt.Printf("turn %d: %s\n", turn, stop.Code)
+		}
+		stored, _ = d.MarshalBinary() // never fails
 	}
-	fmt.Println(after.Step(step).Advice)
-	// Output: ask
+	// Output:
+	// turn 3, to the model: "grep" was called with the same input and got the same result 3 times in a row; do something else, or say what is missing.
+	// turn 5: watchdog_loop_detected
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
-	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -429,12 +428,11 @@ func TestSpend(t *testing.T) {
 	})
 	bubble(t, "each count has its gauges, by the name that it has in events", func(f *fixture) {
 		var all watchdog.Spend
-		counts := taxonomy.Counts[:len(taxonomy.Counts)-1] // a budget has no limit of loops, the last
-		for i, count := range counts {
+		for i, count := range taxonomy.Counts {
 			*taxonomytest.Of(&all, count) = int64(1000 + i)
 		}
 		f.attach(watchdog.Config{Budget: watchdog.Budget{Spend: all}})
-		for i, count := range counts {
+		for i, count := range taxonomy.Counts {
 			require.EqualValues(f.t, 1000+i, f.count(allowed, limit(count.Name)), count.Name)
 		}
 	})
@@ -482,15 +480,6 @@ func TestSpend(t *testing.T) {
 		for _, name := range []string{used, admitted, allowed, refused} {
 			require.Empty(f.t, f.points(name))
 		}
-	})
-	bubble(t, "what a run repeats is a trip and no spend", func(f *fixture) {
-		wd := f.attach(laddered)
-		for range 4 {
-			wd.Step(loop.Step{Tool: "grep", Input: []byte(`{}`), Outcome: []byte("nothing")})
-		}
-		synctest.Wait()
-		require.NotZero(f.t, f.count("watchdog.trips.total", reason(watchdog.LoopDetected)))
-		require.Empty(f.t, f.points(used))
 	})
 	t.Run("runs can end while they are measured, and no refused call is lost", func(t *testing.T) {
 		const runs = 40

@@ -69,7 +69,6 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 	k.roster.add(&keptRun{
 		run: w, attempt: after.Attempt, written: made.at, state: after.State, own: threshold, allowance: row.Allowance,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
-		recheck:   restoreLoop(w, before), // the attach has cleared it in the row
 	}, made.under)
 	k.warnOfThreshold(w, threshold)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)

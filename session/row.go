@@ -57,8 +57,8 @@ func (b *rowBuilder) newState(r *keptRun) json.RawMessage {
 	return nil
 }
 
-// ending returns how a run that has ended did so, with the state where its command's end, the steps of the next attempt
-// or what the host adds need that.
+// ending returns how a run that has ended did so, with the state where its command's end or what the host adds need
+// that.
 func (b *rowBuilder) ending(r *keptRun) Ending {
 	runID := r.run.ID()
 	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
@@ -72,9 +72,7 @@ func (b *rowBuilder) ending(r *keptRun) Ending {
 	case errors.Is(cause, watchdog.ErrClosed):
 		e.Status = Finished
 	}
-	goesOn := e.Reason == "" // in the same window, at the next attach
-	of := handle.Of(r.run.Context()).State()
-	if goesOn && of.Loop != nil || of.Command.Outcome != "" || b.cfg.RunState != nil {
+	if handle.Of(r.run.Context()).State().Command.Outcome != "" || b.cfg.RunState != nil {
 		e.State = b.state(r.run)
 	}
 	return e

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -33,9 +32,6 @@ type State struct {
 	// MoreSpent is how many there are besides.
 	Spent     []Spent `json:"spent,omitempty"`
 	MoreSpent int     `json:"more_spent,omitempty"`
-	// Loop is what [watchdog.Watchdog.Step] remembers, for the next attempt in the window: digests, at most 8 KiB. It is
-	// written with the activity of the run, and when it is closed or interrupted.
-	Loop []byte `json:"loop,omitempty"`
 	// Outcome is "succeeded" or "failed" for a [Finished] run whose command ended, ExitStatus its exit status, and Signal
 	// the signal that ended it. Where nobody saw how it ended both are left out.
 	Outcome    string `json:"outcome,omitempty"`
@@ -83,24 +79,11 @@ func stateOf(w *watchdog.Watchdog) State {
 		WallClock: seconds(verdict.Sum(limits.WallClock, of.Extended)), Safety: seconds(limits.Safety),
 		Idle: seconds(limits.Idle), NoProgress: seconds(limits.NoProgress), Reserve: seconds(limits.Reserve),
 		WarnAt: warnsAt(limits.WarnAt), Warned: of.Warned, WrappedUp: of.WrappedUp,
-		Paused: seconds(of.Paused.Truncate(time.Second)), Holds: of.Holds, Phase: w.LastNote(), Loop: of.Loop,
+		Paused: seconds(of.Paused.Truncate(time.Second)), Holds: of.Holds, Phase: w.LastNote(),
 		Outcome: of.Command.Outcome, ExitStatus: (*int)(of.Command.ExitStatus), Signal: of.Command.Signal,
 	}
 	state.spend(run.Spend())
 	return state
-}
-
-// restoreLoop has a run remember what the attempt before did in the same window, and reports whether that did anything.
-func restoreLoop(w *watchdog.Watchdog, before Session) bool {
-	var state State
-	if len(before.State) == 0 || !before.StartedAt.Equal(w.StartedAt()) {
-		return false
-	}
-	if err := json.Unmarshal(before.State, &state); err != nil || len(state.Loop) == 0 {
-		return false
-	}
-	handle.Of(w.Context()).RestoreLoop(state.Loop)
-	return true
 }
 
 func (s *State) spend(used []handle.Spend) {

@@ -24,6 +24,8 @@ type agent struct {
 	wrapUp bool
 	over   *atomic.Bool // the run wraps up: of all agents in it
 	calls  int
+	loops  loop.Detector              // says that the agent repeats itself
+	repeat string                     // what it repeats and was not told yet
 	keep   func(said []message) error // nil keeps nothing
 }
 
@@ -70,21 +72,24 @@ func (a *agent) act(ctx context.Context, answer message) (done bool, err error) 
 
 // heed has the model know what the run asks for.
 func (a *agent) heed() {
-	for d := range a.wd.Pending() {
-		var text string
-		switch d.Kind {
-		case watchdog.DirectiveUnstuck:
-			text = "You repeat the same calls and get the same answers. Do something else."
-		case watchdog.DirectiveWrapUp:
-			a.wrapUp = true
-			text = "Only a reserve is left of what this may cost. Call no more tools: say what is done and what is not."
-		default:
-			continue
-		}
-		a.say("[%s: %s]", d.Kind, d.Reason)
-		last := &a.said[len(a.said)-1] // the user's: a task, or results
-		last.Content = append(last.Content, block{Type: "text", Text: text})
+	if a.repeat != "" {
+		a.tell("You repeat yourself. " + a.repeat)
+		a.repeat = ""
+		a.loops.Delivered()
 	}
+	for d := range a.wd.Pending() {
+		if d.Kind == watchdog.DirectiveWrapUp {
+			a.wrapUp = true
+			a.say("[%s: %s]", d.Kind, d.Reason)
+			a.tell("Only a reserve is left of what this may cost. Call no more tools: say what is done and what is not.")
+		}
+	}
+}
+
+// tell adds to what the model reads next: a task, or results.
+func (a *agent) tell(text string) {
+	last := &a.said[len(a.said)-1]
+	last.Content = append(last.Content, block{Type: "text", Text: text})
 }
 
 // refused reports whether a call did not fit in what is not reserve, and is to be made once more, to wrap up.
@@ -135,8 +140,22 @@ func (a *agent) use(ctx context.Context, calls []block) []block {
 		})
 	}
 	all.Wait()
-	a.wd.Step(turn...)
+	a.judge(turn)
 	return results
+}
+
+// judge finds whether the agent repeats itself. It is told so first, and ended if it goes on.
+func (a *agent) judge(turn []loop.Step) {
+	v := a.loops.Step(turn...)
+	switch v.Advice {
+	case loop.Ask:
+		a.repeat = v.String()
+	case loop.End:
+		_, _ = a.wd.Cancel(watchdog.Cancellation{Reason: watchdog.LoopDetected}) // the context says so
+	}
+	if v.New {
+		a.wd.Progress()
+	}
 }
 
 // delegate runs sub-agents, each in a layer: what they spend is the run's, and their end leaves it as it is.

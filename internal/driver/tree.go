@@ -37,7 +37,6 @@ import (
 //	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	    journal.known.mu what this process knows of the run's events
-//	      looper.Looper.mu the loop detector of a run
 //	gather.Group.mu      who has answered of the runs whose Busy was asked together; alone
 //	digest.seen.mu       the digests of progress; alone
 //

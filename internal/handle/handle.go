@@ -36,12 +36,9 @@ type Run interface {
 	// was forgotten by then.
 	Paused(w Waiter) (paused, longer time.Duration)
 	Forget(w Waiter)
-	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none. What it
-	// repeats is not among them.
+	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none.
 	State() State
 	Spend() []Spend
-	// RestoreLoop has the run remember what it did before, see [State].Loop. A state that cannot be read is dropped.
-	RestoreLoop(state []byte)
 	// LastNote is the last thing noted, empty for nothing.
 	LastNote() string
 	// Recorded reports whether the store has all events of the run. If it has not, and retry is true, it is tried again
@@ -100,7 +97,6 @@ type State struct {
 	WrappedUp bool
 	Holds     int               // that are open
 	Command   record.CommandEnd // of a run that is complete
-	Loop      []byte            // what it remembers of its steps, nil if it had none
 }
 
 // A Spend is how far one counted limit is used: see the Usage of the root. Refused is how many calls did not fit, since

@@ -580,17 +580,14 @@ func TestLadder(t *testing.T) {
 // TestRestore protects which counted limits are put where the events of a window have them.
 func TestRestore(t *testing.T) {
 	own := verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}
-	l, loop := verdict.Off(), fold.CountKey("loop", "")
+	l := verdict.Off()
 	n, found := &machine.Node{Rules: machine.Rules{Limits: &l}}, windowOf(retried("loop_detected", ""))
 	spend := (&rig{}).count(n, &ledger.Ledger{}, []verdict.CountLimit{own})
-	spend.CountLoops()
 	shared := machine.KeyOfCount(&own) // of an older version
 	shared.Scope = "team"
 	found.Given = map[fold.Key]int64{machine.KeyOfCount(&own): 3, shared: 4}
 	(&rig{}).feed(n, &machine.Input{Kind: machine.Begin, Window: &found})
-	n.RestoreLoop()
 	require.EqualValues(t, 3, spend.Counts[0].Extended)
-	require.Equal(t, 1, machine.LimitOf(spend, loop))
 	require.Equal(t, -1, machine.LimitOf(spend, fold.CountKey("turns", "")))
 }
 

@@ -42,18 +42,6 @@ func (n *Node) restore(found *fold.Window) {
 	}
 }
 
-// RestoreLoop puts the ladder of loops where the directives that stand say, so that a run which goes on with one after
-// a restart is not asked again what it was asked.
-func (n *Node) RestoreLoop() {
-	limit := verdict.KindLoop.Limit()
-	stood := n.Limits.Ladders.StoodOn(limit, n.more.rungOf(fold.CountKey(string(limit), "")))
-	for i := range n.seen.Spend.Limits {
-		if n.seen.Spend.Limits[i].Kind == verdict.KindLoop {
-			n.seen.Spend.Restore(i, 0, 0, false, stood)
-		}
-	}
-}
-
 // learn counts what others gave a run that goes on. It lets the timer look, and starts the warnings and the wrap-up
 // again where there is more.
 func (n *Node) learn(known *fold.Window) {
@@ -82,7 +70,6 @@ func SpendOf(a *ledger.Account, c verdict.CountUse) record.Spend {
 	s := record.Spend{
 		Limit: c.Kind.String(), Tool: c.Tool, Used: record.Number(c.Used),
 		Admitted: record.Number(c.Admitted), Allowed: record.Number(c.Allowed), Needed: record.Number(c.Needed),
-		Pattern: c.Pattern,
 	}
 	if c.Kind == verdict.KindCost {
 		s.Currency = a.Currency

@@ -16,24 +16,16 @@ const (
 	CodePrefix = "watchdog_"
 )
 
-// loopLimit is the one limit that is not exceeded but detected.
-const loopLimit, detected = "loop", "_detected"
-
 // LimitReason is the reason of a limit.
-func LimitReason(limit string) string {
-	if limit == loopLimit {
-		return limit + detected
-	}
-	return limit + Exceeded
-}
+func LimitReason(limit string) string { return limit + Exceeded }
 
 // LimitOf is the limit of a reason. When a run whose process died ends is decided by the limit of silence.
 func LimitOf(reason string) string {
-	if reason == hostLost {
+	switch reason {
+	case hostLost:
 		return idleTimeout
-	}
-	if limit, ok := strings.CutSuffix(reason, detected); ok && limit == loopLimit {
-		return limit
+	case loopDetected: // a limit of earlier versions
+		return "loop"
 	}
 	return strings.TrimSuffix(reason, Exceeded)
 }
@@ -50,15 +42,15 @@ func LimitOfCode(code string) *taxonomy.Limit {
 	return limit
 }
 
-// idleTimeout and hostLost are the reasons of a sweeper.
-const idleTimeout, hostLost = "idle_timeout", "host_lost"
+// idleTimeout and hostLost are the reasons of a sweeper, loopDetected is that of a host which finds loops.
+const idleTimeout, hostLost, loopDetected = "idle_timeout", "host_lost", "loop_detected"
 
 // others are the reasons of this module's guards that no limit gives its name to.
-var others = [...]string{"no_output", "no_progress", "terminal", idleTimeout, hostLost}
+var others = [...]string{loopDetected, "no_output", "no_progress", "terminal", idleTimeout, hostLost}
 
 // Code is the stop code of a reason. One that this version does not know stays as it is.
 func Code(reason string) string {
-	if strings.HasSuffix(reason, Exceeded) || reason == loopLimit+detected || slices.Contains(others[:], reason) {
+	if strings.HasSuffix(reason, Exceeded) || slices.Contains(others[:], reason) {
 		return CodePrefix + reason
 	}
 	return reason

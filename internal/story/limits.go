@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -86,7 +85,7 @@ func (t *teller) allow(limit, hold string, length Span) {
 
 // spend notes a counted limit, and how far it is used.
 func (s *Story) spend(u *watchdog.Usage) {
-	if u == nil || u.Limit == string(verdict.Loop) { // neither a length nor a count that is spent
+	if u == nil || u.Pattern != "" { // a loop that an earlier version found
 		return
 	}
 	l := s.counted(u.Limit, u.Tool)

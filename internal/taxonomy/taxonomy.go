@@ -31,7 +31,6 @@ var Limits = [...]Limit{
 	{"turns", true, "", "it reached its limit of turns"},
 	{"tool_calls", true, "", "it reached its limit of calls of tools, or of one tool"},
 	{"errors", true, "", "too many calls in a row failed, or had to be tried again"},
-	{"loop", true, "", "it did the same again and got the same"},
 }
 
 // A Count is what is counted, of which a budget has a limit.
@@ -55,7 +54,6 @@ var Counts = [...]Count{
 	{"call_input", "CallInput", "call_input"},
 	{"errors", "Errors", "errors"},
 	{"retries", "Retries", "errors"},
-	{"loop", "Loop", "loop"},
 }
 
 // Find returns the limit with the name, nil if there is none.

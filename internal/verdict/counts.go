@@ -23,13 +23,11 @@ const (
 	kinds
 )
 
-// The kinds that do not: the input of one call, how many calls in a row failed or are to be tried again, and that the
-// run repeats itself.
+// The kinds that do not: the input of one call, and how many calls in a row failed or are to be tried again.
 const (
 	KindCallInput Kind = kinds + iota
 	KindErrors
 	KindRetries
-	KindLoop
 )
 
 // KindOf returns the kind with the name, or -1.

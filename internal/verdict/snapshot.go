@@ -184,7 +184,6 @@ const (
 	SignalSettle   SignalKind = "settle"
 	SignalVoid     SignalKind = "void"
 	SignalSpent    SignalKind = "spent"
-	SignalLoop     SignalKind = "loop"
 	SignalNotBusy  SignalKind = "not_busy"
 	// SignalIncomplete is that Complete was not recorded, which was called at From.
 	SignalIncomplete SignalKind = "incomplete"
@@ -198,8 +197,7 @@ const (
 //
 // An admission, its settling and its void have one Serial, and the first two the Use; of an admission that was refused
 // nothing comes after. What was spent before an attach is the Count of the limit that Of names; More is
-// what that was given, in an extension or before an attach. A loop has come as often as Count says; its Key is its
-// pattern, and its Rung 1 if it is another one than the last.
+// what that was given, in an extension or before an attach.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration
@@ -238,7 +236,7 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
-	case SignalAdmit, SignalSettle, SignalVoid, SignalSpent, SignalLoop:
+	case SignalAdmit, SignalSettle, SignalVoid, SignalSpent:
 		s.Spend.take(limits.Ladders, signal)
 	case SignalExtend:
 		s.extend(signal)

@@ -30,8 +30,6 @@ type CountUse struct {
 	Used, Admitted, Allowed int64
 	// Needed is what the call may use that did not fit, 0 if none was refused.
 	Needed int64
-	// Pattern names what a loop repeats.
-	Pattern string
 	// Index is that of the limit in Limits.Counts.
 	Index int
 }
@@ -56,9 +54,8 @@ type Count struct {
 	Refused int64
 
 	tripped tripped
-	needed  int64  // of the call that was refused
-	beside  int64  // what open calls may have used then
-	pattern string // of a loop
+	needed  int64 // of the call that was refused
+	beside  int64 // what open calls may have used then
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -242,14 +239,10 @@ func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Ru
 // Use returns how far a limit is used.
 func (s *Spend) Use(i int) CountUse {
 	limit, count := &s.Limits[i], &s.Counts[i]
-	use := CountUse{
+	return CountUse{
 		CountID: limit.CountID, Used: count.Used, Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
-		Needed: count.needed, Pattern: count.pattern, Index: i,
+		Needed: count.needed, Index: i,
 	}
-	if limit.Kind == KindLoop {
-		use.Allowed = 0
-	}
-	return use
 }
 
 // Of returns how much of what the limit limits is in a use.

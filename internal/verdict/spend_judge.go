@@ -67,7 +67,7 @@ func (v *Verdict) tripped(limits *Limits, seen *Snapshot, c *Count, l *CountLimi
 		return false
 	}
 	attempts := c.Rung.Attempts
-	if seen.Signs != nil && l.Kind != KindLoop {
+	if seen.Signs != nil {
 		attempts = seen.Signs.attempts(c.Rung)
 	}
 	v.Action = Direct
@@ -111,29 +111,6 @@ func (s *Spend) apply(v Verdict, now time.Duration) {
 	c.tripped, c.needed = 0, 0
 }
 
-// CountLoops adds the limit that says how often a run may repeat itself, once.
-func (s *Spend) CountLoops() {
-	loops := CountLimit{CountID: CountID{Kind: KindLoop}, Max: Endless}
-	if s.find(loops.CountID) < 0 {
-		s.AddLimits([]CountLimit{loops})
-	}
-}
-
-// Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
-// ladder again. It reports whether the run has to be looked at.
-func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
-	i := s.find(CountID{Kind: KindLoop})
-	if i < 0 {
-		return false
-	}
-	count := &s.Counts[i]
-	count.Used, count.pattern = rounds, pattern
-	if another {
-		count.Rung = Rung{}
-	}
-	return s.trip(i, usedTooMuch)
-}
-
 // take notes a signal about spend. A limit that these limits do not have is passed over.
 func (s *Spend) take(ladders Ladders, signal Signal) {
 	switch signal.Kind {
@@ -149,9 +126,6 @@ func (s *Spend) take(ladders Ladders, signal Signal) {
 			s.Void(&most)
 			delete(s.open, signal.Serial)
 		}
-	case SignalLoop:
-		s.CountLoops()
-		s.Looped(signal.Count, signal.Key, signal.Rung > 0)
 	default:
 		s.spent(ladders, signal)
 	}
@@ -159,9 +133,6 @@ func (s *Spend) take(ladders Ladders, signal Signal) {
 
 // spent notes what was used before an attach.
 func (s *Spend) spent(ladders Ladders, signal Signal) {
-	if signal.Of.Kind == KindLoop {
-		s.CountLoops()
-	}
 	i := s.find(signal.Of)
 	if i < 0 {
 		return

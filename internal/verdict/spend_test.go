@@ -366,7 +366,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// TestSpent protects what a trace tells of spend: what was used before the attach, and of loops.
+// TestSpent protects what a trace tells of spend: what was used before the attach.
 func TestSpent(t *testing.T) {
 	of := verdict.CountID{Kind: verdict.KindRequests}
 	for name, c := range map[string]struct {
@@ -402,26 +402,6 @@ func TestSpent(t *testing.T) {
 		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: 6}}
 		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: 1, Use: use})
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.due()))
-	})
-	t.Run("loops are counted once, and another begins the ladder again", func(t *testing.T) {
-		limits := others(verdict.Limits{})
-		seen := verdict.Snapshot{Spend: verdict.NewSpend(nil, false)}
-		require.False(t, seen.Spend.Looped(1, "ls", true), "they are not counted")
-		loops := verdict.Signal{Kind: verdict.SignalSpent, Of: verdict.CountID{Kind: verdict.KindLoop}, Rung: 1}
-		seen.Take(&limits, loops)
-		loop := verdict.Signal{Kind: verdict.SignalLoop, Count: 3, Key: "ls"}
-		seen.Take(&limits, loop)
-		require.Len(t, seen.Spend.Limits, 1)
-		require.Equal(t, 1, seen.Spend.Counts[0].Rung.Attempts)
-		require.Equal(t, verdict.CountUse{CountID: loops.Of, Used: 3, Pattern: "ls"}, seen.Spend.Use(0))
-		loop.Rung = 1
-		seen.Take(&limits, loop)
-		require.Zero(t, seen.Spend.Counts[0].Rung)
-		seen.Apply(verdict.Judge(limits, seen, 0), 0)
-		seen.Signs = &verdict.Signs{}
-		seen.Signs.Signal(true, 1)
-		require.True(t, seen.Spend.Looped(4, "ls", false))
-		require.Equal(t, 2, verdict.Judge(limits, seen, 2).Rung, "progress does not put it back")
 	})
 }
 

@@ -152,7 +152,7 @@ type Ladders map[Limit][]Directive
 // next returns what the next trip asks for after that many attempts, and the rung that it is on, from 1. It reports
 // whether that is the last rung: then nothing follows before the stretch that was measured ends.
 func (l Ladders) next(limit Limit, attempts int) (asks Directive, rung int, last bool) {
-	ladder := l.of(limit)
+	ladder := l[limit]
 	end := lastRung(ladder)
 	if rung = min(attempts+1, end); rung <= len(ladder) {
 		return ladder[rung-1], rung, rung == end
@@ -184,16 +184,6 @@ func (l Ladders) heldOn(rung int, opened time.Duration) Rung {
 // StoodOn returns where a limit stands on its ladder that had that rung before the attach: after a last wait nothing
 // follows.
 func (l Ladders) StoodOn(limit Limit, rung int) Rung {
-	ladder := l.of(limit)
+	ladder := l[limit]
 	return Rung{Attempts: rung, Last: endsInWait(ladder) && rung >= len(ladder)}
-}
-
-// askFirst is the ladder of loop if it has none: whoever repeats itself is asked to stop that before it is ended.
-var askFirst = []Directive{DirectUnstick}
-
-func (l Ladders) of(limit Limit) []Directive {
-	if ladder := l[limit]; limit != Loop || len(ladder) > 0 {
-		return ladder
-	}
-	return askFirst
 }

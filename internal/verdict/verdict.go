@@ -28,9 +28,6 @@ const (
 	Idle       Limit = "idle"        // since the last activity; while holds are open, the limit is theirs
 )
 
-// Loop is the one counted limit that has a rule of its own. The others are those of a [Kind].
-const Loop Limit = "loop"
-
 // Limits are what a run may use. [Never] switches a limit off. No limit is negative.
 type Limits struct {
 	WallClock time.Duration

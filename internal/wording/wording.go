@@ -80,6 +80,7 @@ const NeverOutput = "never_output"
 // others are the reasons that no limit gives its name to: how the sentence of a length of time begins, and what it is
 // without numbers, as docs/events-codes.md has it. The last ones are of hosts.
 var others = [...]struct{ reason, lead, meaning string }{
+	{"loop_detected", "", "it did the same again and got the same"},
 	{"no_output", "no output for", "its command wrote nothing for too long"},
 	{NeverOutput, "no output at all for", "its command wrote nothing at all"},
 	{"no_progress", "", "what its command works on did not change for too many probes"},

@@ -243,16 +243,23 @@ func TestSameAgain(t *testing.T) {
 		wd := attach(ctx, t, watchdog.Budget{WallClock: watchdog.NoLimit})
 		defer wd.Close()
 		turn := []loop.Step{{Tool: "grep", Input: []byte(`{"for":"x"}`), Outcome: []byte("nothing"), Class: loop.Look}}
-		var asked []watchdog.DirectiveKind
-		for range 50 {
-			wd.Step(turn...) // a loop.Step for each call: tool, input, outcome, class; it asks with UNSTUCK, then ends the run
-
-			time.Sleep(time.Second)
-			for d := range wd.Pending() {
-				asked = append(asked, d.Kind)
+		var detector loop.Detector
+		var asked []string
+		tell := func(text string) { asked = append(asked, text) }
+		for wd.Context().Err() == nil {
+			var err error
+			switch v := detector.Step(turn...); v.Advice { // a loop.Step for each call: tool, input, outcome, class
+			case loop.Ask:
+				tell(v.String())
+				detector.Delivered()
+			case loop.End:
+				_, err = wd.Cancel(watchdog.Cancellation{Reason: watchdog.LoopDetected})
 			}
+
+			require.NoError(t, err)
+			time.Sleep(time.Second)
 		}
-		require.Contains(t, asked, watchdog.DirectiveUnstuck)
+		require.Len(t, asked, 1)
 		reason, fired := wd.Fired()
 		require.True(t, fired)
 		require.Equal(t, watchdog.LoopDetected, reason)
