@@ -111,8 +111,10 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 // usage is how far each limit is used. The caller holds the tree.
 func (a *account) usage() (all []Usage) {
 	all = slices.Grow(all, len(a.Spend.Limits))
-	for i := range a.Spend.Limits {
-		all = append(all, a.usageOf(a.Spend.Use(i)))
+	for i, limit := range a.Spend.Limits {
+		u := a.usageOf(a.Spend.Use(i))
+		u.Refused, u.Reserve, u.WarnAt = a.Spend.Counts[i].Refused, limit.Reserve, limit.WarnAt
+		all = append(all, u)
 	}
 	return all
 }

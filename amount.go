@@ -151,6 +151,11 @@ type Usage struct {
 	Allowed  int64 `json:"allowed"`
 	// Needed is what the call may use that did not fit, 0 where none was refused.
 	Needed int64 `json:"needed,omitempty"`
+	// Refused is how many calls did not fit since this attach, Reserve the part of the limit that is kept for wrapping up,
+	// WarnAt the fractions at which the run is warned. Only [Watchdog.Usage] has them. WarnAt must not be changed.
+	Refused int64     `json:"-"`
+	Reserve int64     `json:"-"`
+	WarnAt  []float64 `json:"-"`
 	// Pattern names what a run repeated, in the event of an earlier version that stopped it for a loop. Used is then how
 	// often, and Limit "loop".
 	Pattern string `json:"pattern,omitempty"`

@@ -86,24 +86,6 @@ func (h *runHandle) State() (s handle.State) {
 	return s
 }
 
-// Spend is Usage with how many calls were refused.
-func (h *runHandle) Spend() (all []handle.Spend) {
-	a := h.r.account.Load()
-	if a == nil {
-		return nil
-	}
-	h.r.Lock()
-	defer h.r.Unlock()
-	for i, u := range a.usage() {
-		limit := &a.Spend.Limits[i]
-		all = append(all, handle.Spend{
-			Limit: u.Limit, Tool: u.Tool, Currency: u.Currency, Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Counts[i].Refused,
-			Reserve: limit.Reserve, WarnAt: limit.WarnAt,
-		})
-	}
-	return all
-}
-
 func (h *runHandle) LastNote() string { return h.r.Node.LastNote() }
 
 func (h *runHandle) Recorded(retry bool) bool {

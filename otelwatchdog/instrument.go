@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // scope is the instrumentation scope of all metrics and spans.
@@ -77,9 +76,9 @@ func (i *Instrument) Resume(ctx context.Context, run watchdog.Run, cfg watchdog.
 // Commands returns a context in which the run of each command of [stall.Run] is measured like any other. The context of
 // a measured run is one already: Commands is for a command that is a run of its own.
 func (i *Instrument) Commands(ctx context.Context) context.Context {
-	return handle.WithObserver(ctx, func(ctx, run context.Context) (ended func()) {
-		began, wd := time.Now(), watchdog.FromContext(run)
-		return i.watch(ctx, trace.ContextWithSpan(run, trace.SpanFromContext(ctx)), wd, began, wd.StartedAt()).awaitFinish
+	return watchdog.WithObserver(ctx, func(ctx context.Context, wd *watchdog.Watchdog) (ended func()) {
+		run := trace.ContextWithSpan(wd.Context(), trace.SpanFromContext(ctx))
+		return i.watch(ctx, run, wd, time.Now(), wd.StartedAt()).awaitFinish
 	})
 }
 

@@ -3,6 +3,7 @@ package otelwatchdog
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -11,7 +12,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -203,7 +203,7 @@ type series struct {
 
 // A total is how far the limits of a series are used in live runs.
 type total struct {
-	handle.Spend
+	watchdog.Usage
 	live bool
 }
 
@@ -233,12 +233,12 @@ func (s *spend) end(wd *watchdog.Watchdog) {
 	defer s.mu.Unlock()
 	layer := s.live[wd]
 	delete(s.live, wd)
-	for _, one := range handle.Of(wd.Context()).Spend() {
+	for _, one := range wd.Usage() {
 		s.ended[seriesOf(one, layer)] += one.Refused
 	}
 }
 
-func seriesOf(one handle.Spend, layer bool) series {
+func seriesOf(one watchdog.Usage, layer bool) series {
 	return series{one.Limit, one.Tool, one.Currency, layer}
 }
 
@@ -262,16 +262,28 @@ func (s *spend) totals() map[series]total {
 	defer s.mu.Unlock()
 	totals := map[series]total{}
 	for of, refused := range s.ended {
-		totals[of] = total{Spend: handle.Spend{Refused: refused}}
+		totals[of] = total{Usage: watchdog.Usage{Refused: refused}}
 	}
 	for wd, layer := range s.live {
-		for _, one := range handle.Of(wd.Context()).Spend() {
+		for _, one := range wd.Usage() {
 			of := seriesOf(one, layer)
-			totals[of] = total{one.Add(totals[of].Spend), true}
+			totals[of] = total{add(one, totals[of].Usage), true}
 		}
 	}
 	return totals
 }
+
+// add returns how far a limit of two runs is used.
+func add(one, other watchdog.Usage) watchdog.Usage {
+	one.Used = addCount(one.Used, other.Used)
+	one.Admitted = addCount(one.Admitted, other.Admitted)
+	one.Allowed = addCount(one.Allowed, other.Allowed)
+	one.Refused += other.Refused
+	return one
+}
+
+// addCount adds numbers that are not negative. A sum that is too large is the largest number.
+func addCount(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
 
 // attributes returns those that are not empty, and whether it is of layers.
 func (s series) attributes() []attribute.KeyValue {

@@ -25,10 +25,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -46,7 +46,7 @@ func TestMetricNames(t *testing.T) {
 			kind, keys := describe(m.Data)
 			fmt.Fprintf(&lines, "%s\t%s\t%s\t%s\t%s\n", name, kind, m.Unit, strings.Join(keys, " "), m.Description)
 		}
-		golden.Compare(f.t, "testdata/"+"metrics.tsv", lines.String())
+		golden.Assert(f.t, lines.String(), "metrics.tsv")
 	})
 }
 

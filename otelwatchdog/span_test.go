@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,12 +22,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/golden"
-	"github.com/seed62658d38/watchdog/internal/taxonomy"
-	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -269,7 +269,7 @@ func TestSpanContent(t *testing.T) {
 		for _, span := range f.spans() {
 			describeSpan(&text, span)
 		}
-		golden.Compare(t, "testdata/"+"spans.txt", text.String())
+		golden.Assert(t, text.String(), "spans.txt")
 	})
 }
 
@@ -427,13 +427,17 @@ func TestSpend(t *testing.T) {
 		require.Zero(f.t, f.count(admitted, limit("tokens")))
 	})
 	bubble(t, "each count has its gauges, by the name that it has in events", func(f *fixture) {
-		var all watchdog.Spend
-		for i, count := range taxonomy.Counts {
-			*taxonomytest.Of(&all, count) = int64(1000 + i)
+		all := watchdog.Spend{Cost: euros(999)}
+		want := map[string]int64{"cost": 999}
+		for i, of := range reflect.VisibleFields(reflect.TypeFor[watchdog.Spend]()) {
+			if field := reflect.ValueOf(&all).Elem().Field(i); field.CanInt() {
+				field.SetInt(int64(1000 + i))
+				want[strings.ToLower(regexp.MustCompile(`\B[A-Z]`).ReplaceAllString(of.Name, "_$0"))] = int64(1000 + i)
+			}
 		}
 		f.attach(watchdog.Config{Budget: watchdog.Budget{Spend: all}})
-		for i, count := range taxonomy.Counts {
-			require.EqualValues(f.t, 1000+i, f.count(allowed, limit(count.Name)), count.Name)
+		for name, most := range want {
+			require.Equal(f.t, most, f.count(allowed, limit(name)), name)
 		}
 	})
 	bubble(t, "each refused call counts, also after the trip and the end of the run", func(f *fixture) {

@@ -82,11 +82,11 @@ func stateOf(w *watchdog.Watchdog) State {
 		Paused: seconds(of.Paused.Truncate(time.Second)), Holds: of.Holds, Phase: w.LastNote(),
 		Outcome: of.Command.Outcome, ExitStatus: (*int)(of.Command.ExitStatus), Signal: of.Command.Signal,
 	}
-	state.spend(run.Spend())
+	state.spend(w.Usage())
 	return state
 }
 
-func (s *State) spend(used []handle.Spend) {
+func (s *State) spend(used []watchdog.Usage) {
 	for _, u := range used[:min(len(used), MaxSpent)] {
 		warnAt := warnsAt(u.WarnAt)
 		if verdict.KindOf(u.Limit) == verdict.KindCallInput { // each call uses it anew: no part of it is ever used up

@@ -36,9 +36,8 @@ type Run interface {
 	// was forgotten by then.
 	Paused(w Waiter) (paused, longer time.Duration)
 	Forget(w Waiter)
-	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none.
+	// State is what there is to show of the run.
 	State() State
-	Spend() []Spend
 	// LastNote is the last thing noted, empty for nothing.
 	LastNote() string
 	// Recorded reports whether the store has all events of the run. If it has not, and retry is true, it is tried again
@@ -97,26 +96,6 @@ type State struct {
 	WrappedUp bool
 	Holds     int               // that are open
 	Command   record.CommandEnd // of a run that is complete
-}
-
-// A Spend is how far one counted limit is used: see the Usage of the root. Refused is how many calls did not fit, since
-// this attach.
-type Spend struct {
-	Limit, Tool, Currency            string
-	Used, Admitted, Allowed, Refused int64
-	// Reserve is the part that is kept for wrapping up, WarnAt holds the fractions at which the run is warned; they are
-	// not to be changed.
-	Reserve int64
-	WarnAt  []float64
-}
-
-// Add returns how far a limit of two runs is used.
-func (s Spend) Add(more Spend) Spend {
-	s.Refused += more.Refused
-	s.Used = verdict.AddCount(s.Used, more.Used)
-	s.Admitted = verdict.AddCount(s.Admitted, more.Admitted)
-	s.Allowed = verdict.AddCount(s.Allowed, more.Allowed)
-	return s
 }
 
 // Signs are what a sign of life is for: a run, or a timer of package idle. A sign is one of everything around it, too.

@@ -292,5 +292,6 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	return readRows(ctx, s, "the history of cancels", func(rows *sql.Rows) (c session.CancelCount, err error) {
 		err = rows.Scan(&c.Key, &c.Count)
 		return c, err
-	}, "SELECT "+historyKeys[h.By]+selectHistory, watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
+	}, "SELECT "+historyKeys[h.By]+selectHistory,
+		watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
 }

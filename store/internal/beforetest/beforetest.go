@@ -78,7 +78,9 @@ func CheckLeftovers(t *testing.T, open func(log *slog.Logger), exec func(stateme
 type check struct{ store Store }
 
 // at attaches to a run so long after noon.
-func (c check) at(t *testing.T, run watchdog.Run, after time.Duration, b watchdog.Budget) (*watchdog.Watchdog, *clock.Mock) {
+func (c check) at(
+	t *testing.T, run watchdog.Run, after time.Duration, b watchdog.Budget,
+) (*watchdog.Watchdog, *clock.Mock) {
 	t.Helper()
 	now := clock.NewMock()
 	now.Set(noon.Add(after))
@@ -250,7 +252,8 @@ func (c check) added(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- keeper.Run(ctx) }()
-	w, err := watchdog.New(t.Context(), watchdog.Run{ID: "new", Continue: true}, watchdog.Config{Store: c.store, Keeper: keeper})
+	run := watchdog.Run{ID: "new", Continue: true}
+	w, err := watchdog.New(t.Context(), run, watchdog.Config{Store: c.store, Keeper: keeper})
 	works(t, err)
 	equal(t, session.Active, c.session(t, "new").Status)
 	works(t, w.Complete())
