@@ -107,9 +107,6 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
 	$(measure) -bench Size -benchtime 1x ./cmd/watchdog $(measured)
 	$(measure) -bench Append ./store/sqlite $(measured)
-	cd watchdogeino && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
-	cd watchdogadk && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
-	cd watchdogmcp && GOWORK=off $(measure) -bench 'Call|Progress' . $(measured)
 	cd bench && GOWORK=off go run ./tables -add ../bin/bench.txt
 
 .PHONY: fuzz

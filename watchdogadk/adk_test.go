@@ -2,8 +2,6 @@ package watchdogadk_test
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -18,10 +16,7 @@ import (
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
-	"google.golang.org/adk/v2/model"
-	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/tool"
-	"google.golang.org/adk/v2/tool/agenttool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdogadk"
@@ -104,18 +99,6 @@ func TestKept(t *testing.T) {
 		assert.Equal(t, "all of it", last)
 		assert.Equal(t, 1, m.count())
 		assert.Nil(t, wd.Stop())
-	})
-}
-
-// TestModelError checks that an error of the model is the runner's, as without a guard.
-func TestModelError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		failed := errors.New("out of order")
-		m := &script{turns: []turn{func(context.Context) iter.Seq2[*model.LLMResponse, error] {
-			return func(yield func(*model.LLMResponse, error) bool) { yield(nil, failed) }
-		}}}
-		_, err := newGuarded(t, watchdogadk.New(limits), m).ask(newRun(t, watchdog.Budget{}).Context(), "go")
-		assert.Equal(t, failed, err)
 	})
 }
 
@@ -207,24 +190,6 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestAgentTool checks that an agent that is a tool is bounded as one, and that its own tools are.
-func TestAgentTool(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, cfg := newRun(t, watchdog.Budget{Idle: time.Minute}), limits
-		cfg.Tool = map[string]watchdogadk.Limits{"helper": {Limit: time.Hour}}
-		g := watchdogadk.New(cfg)
-		inner := &script{turns: []turn{calls("work"), speaks("no nails")}}
-		helper := newAgent(t, llmagent.Config{
-			Name: "helper", Model: g.Model(inner), Tools: g.Tools(toolOf("work", until)),
-		})
-		outer := &script{turns: []turn{calls("helper"), speaks("done")}}
-		_, err := newGuarded(t, g, outer, agenttool.New(helper, nil)).ask(wd.Context(), "go")
-		require.NoError(t, err)
-		assert.Contains(t, inner.asked(1), `\"work\" was ended`)
-		assert.Contains(t, outer.asked(1), "no nails")
-	})
-}
-
 // TestToolset checks that the tools of a set are guarded, and that the set keeps what it adds to requests.
 func TestToolset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,44 +224,35 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// TestApproval checks that a run holds while a person thinks, and that its wall clock stands still.
+// TestApproval checks that a run holds while a person thinks, that its wall clock stands still, and no longer than that.
 func TestApproval(t *testing.T) {
-	for _, confirmed := range []bool{true, false} {
-		bubble(t, map[bool]string{true: "yes", false: "no"}[confirmed], func(t *testing.T) {
-			wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Idle: time.Minute})
+	for name, c := range map[string]struct {
+		approval time.Duration
+		answer   map[string]any
+		code     watchdog.StopReason
+		took     time.Duration
+	}{
+		"yes":          {0, map[string]any{"confirmed": true}, watchdog.IdleExceeded, 10*time.Hour + time.Minute},
+		"no":           {0, map[string]any{"confirmed": false}, watchdog.IdleExceeded, 10*time.Hour + time.Minute},
+		"not answered": {0, nil, watchdog.HoldExceeded, 24 * time.Hour},
+		"with a limit": {time.Hour, nil, watchdog.HoldExceeded, time.Hour},
+		"without":      {watchdog.None, nil, watchdog.IdleExceeded, time.Minute},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{WallClock: 2 * time.Hour, Idle: time.Minute})
 			m := &script{turns: []turn{calls("work"), speaks("so be it")}}
-			s := newGuarded(t, watchdogadk.New(limits), m, function(t, "work", true))
+			g, began := watchdogadk.New(watchdogadk.Config{Approval: c.approval}), time.Now()
+			s := newGuarded(t, g, m, function(t, "work", true))
 			_, err := s.ask(wd.Context(), "go")
 			require.NoError(t, err)
-			time.Sleep(10 * time.Hour)
-			last, err := s.answer(wd.Context(), map[string]any{"confirmed": confirmed})
-			require.NoError(t, err)
-			assert.Equal(t, "so be it", last)
-			assert.Equal(t, confirmed, strings.Contains(m.asked(1), `{"result":"done"}`))
-			assert.Equal(t, time.Hour, wd.Remaining())
-			<-wd.Context().Done()
-			assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded, "it holds no more")
-		})
-	}
-}
-
-// TestApprovalEnds checks that a person who does not answer ends the run, and that None holds nothing.
-func TestApprovalEnds(t *testing.T) {
-	for approval, c := range map[time.Duration]struct {
-		code watchdog.StopReason
-		took time.Duration
-	}{
-		0:             {watchdog.HoldExceeded, watchdogadk.DefaultApproval},
-		time.Hour:     {watchdog.HoldExceeded, time.Hour},
-		watchdog.None: {watchdog.IdleExceeded, time.Minute},
-	} {
-		bubble(t, approval.String(), func(t *testing.T) {
-			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-			m := &script{turns: []turn{calls("work")}}
-			g := watchdogadk.New(watchdogadk.Config{Approval: approval})
-			began := time.Now()
-			_, err := newGuarded(t, g, m, function(t, "work", true)).ask(wd.Context(), "go")
-			require.NoError(t, err)
+			if c.answer != nil {
+				time.Sleep(10 * time.Hour)
+				last, err := s.answer(wd.Context(), c.answer)
+				require.NoError(t, err)
+				assert.Equal(t, "so be it", last)
+				assert.Equal(t, name == "yes", strings.Contains(m.asked(1), `{"result":"done"}`))
+				assert.Equal(t, 2*time.Hour, wd.Remaining())
+			}
 			<-wd.Context().Done()
 			within(t, c.took, time.Since(began))
 			assert.ErrorIs(t, context.Cause(wd.Context()), c.code)
@@ -365,21 +321,6 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestWithoutRun checks that hung tools end without a run, too.
-func TestWithoutRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &script{turns: []turn{calls("work", "approve"), speaks("done")}}
-		s := newGuarded(t, watchdogadk.New(limits), m, toolOf("work", until), function(t, "approve", true))
-		began := time.Now()
-		_, err := s.ask(t.Context(), "go")
-		require.NoError(t, err)
-		within(t, 10*time.Minute, time.Since(began))
-		assert.Contains(t, s.history(), `was ended`)
-		_, err = s.answer(t.Context(), map[string]any{"confirmed": true})
-		require.NoError(t, err)
-	})
-}
-
 // newRun begins a run that is kept in memory and closed with the test.
 func newRun(tb testing.TB, budget watchdog.Budget) *watchdog.Watchdog {
 	tb.Helper()
@@ -401,61 +342,4 @@ func within(t *testing.T, want, took time.Duration) {
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
-}
-
-// BenchmarkTool is a call of a tool that answers at once, by a runner's context.
-func BenchmarkTool(b *testing.B) {
-	bare := toolOf("look", ok)
-	for name, one := range map[string]tool.Tool{"bare": bare, "guarded": watchdogadk.New(watchdogadk.Config{}).Tool(bare)} {
-		b.Run(name, func(b *testing.B) {
-			drive := toolOf("drive", func(ctx agent.Context, args map[string]any) (map[string]any, error) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := one.(interface {
-						Run(ctx agent.Context, args any) (map[string]any, error)
-					}).Run(ctx, args); err != nil {
-						b.Error(err)
-					}
-				}
-				return map[string]any{}, nil
-			})
-			a, err := llmagent.New(llmagent.Config{
-				Name: "coder", Model: &script{turns: []turn{calls("drive")}}, Tools: []tool.Tool{watchdogadk.New(watchdogadk.Config{}).Tool(drive)},
-			})
-			require.NoError(b, err)
-			r, err := runner.NewInMemory("app", a)
-			require.NoError(b, err)
-			wd, message := newRun(b, watchdog.Budget{Idle: time.Hour}), genai.NewContentFromText("go", genai.RoleUser)
-			for _, err := range r.Run(wd.Context(), "user", "s-1", message, agent.RunConfig{}) {
-				require.NoError(b, err)
-			}
-		})
-	}
-}
-
-// BenchmarkPiece is one piece of an answer that streams.
-func BenchmarkPiece(b *testing.B) {
-	piece := partial("a")
-	for name, wrap := range map[string]func(model.LLM) model.LLM{
-		"bare": func(m model.LLM) model.LLM { return m }, "guarded": watchdogadk.New(watchdogadk.Config{}).Model,
-	} {
-		b.Run(name, func(b *testing.B) {
-			wd, m := newRun(b, watchdog.Budget{Idle: time.Hour}), &script{turns: []turn{
-				func(context.Context) iter.Seq2[*model.LLMResponse, error] {
-					return func(yield func(*model.LLMResponse, error) bool) {
-						for yield(piece, nil) {
-						}
-					}
-				},
-			}}
-			b.ReportAllocs()
-			b.ResetTimer()
-			n := 0
-			for range wrap(m).GenerateContent(wd.Context(), &model.LLMRequest{}, true) {
-				if n++; n == b.N {
-					break
-				}
-			}
-		})
-	}
 }

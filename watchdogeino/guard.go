@@ -10,8 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The defaults of [Limits].Grace and [Config].Approval.
-const DefaultGrace, DefaultApproval = 10 * time.Second, 24 * time.Hour
+// DefaultGrace is the default of [Limits].Grace.
+const DefaultGrace = 10 * time.Second
 
 // Config says how the calls of agents are guarded. The zero value bounds each call of a tool by half an hour.
 type Config struct {
@@ -20,7 +20,7 @@ type Config struct {
 	// Tool has the limits of single tools by name. A field that is zero there is that of Tools.
 	Tool map[string]Limits
 	// Approval is how long a person may take to approve of a call. The run's wall clock stands still meanwhile. Zero
-	// means [DefaultApproval]; with [watchdog.None] nothing is held.
+	// means a day; with [watchdog.None] nothing is held.
 	Approval time.Duration
 }
 
@@ -70,7 +70,7 @@ func (g *Guard) words(wd *watchdog.Watchdog, again *watchdog.Directive) (all []s
 
 // ask holds the run for a call until that is made again. It fails for None, and where there is such a hold already.
 func (g *Guard) ask(wd *watchdog.Watchdog, call string) {
-	limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, DefaultApproval), PausesWallClock: true}
+	limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, 24*time.Hour), PausesWallClock: true}
 	if hold, err := wd.Hold(wd.Context(), fmt.Sprintf("approval %.64q", call), limit); err == nil {
 		g.kept.Store(wd.ID()+call, hold)
 		context.AfterFunc(wd.Context(), func() { g.kept.CompareAndDelete(wd.ID()+call, hold) })

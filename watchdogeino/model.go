@@ -120,7 +120,7 @@ func (f *flow[T]) send(piece T, err error) (closed bool) {
 	return f.to.Send(piece, err)
 }
 
-// relay passes a stream on, each piece of which is a sign of life, until it ends, the flow is closed or ctx ends: so one
+// relay passes a stream on, each piece of which is a sign of life, until it ends, the flow is closed or ctx ends: one
 // that was left behind sends no more.
 func (f *flow[T]) relay(ctx context.Context, in *schema.StreamReader[T]) error {
 	defer in.Close()

@@ -15,8 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// ToolMiddleware, the first in ToolsNodeConfig.ToolCallMiddlewares, guards the calls of tools of all four kinds: each is
-// a hold of the run, and ends at the limits of the [Config]. Then the model reads what happened and what it can do.
+// ToolMiddleware returns what guards the calls of tools of all four kinds, the first of ToolCallMiddlewares: each is a
+// hold of the run, and ends at the limits of the [Config]. Then the model reads what happened and what it can do.
 //
 // A call that interrupts the agent, to ask a person, holds the run, and stops its wall clock, until it is made again.
 func (g *Guard) ToolMiddleware() compose.ToolMiddleware {

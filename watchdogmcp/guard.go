@@ -15,8 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// The defaults of [Limits].Grace and [Config].Approval.
-const DefaultGrace, DefaultApproval = 10 * time.Second, 24 * time.Hour
+// DefaultGrace is the default of [Limits].Grace.
+const DefaultGrace = 10 * time.Second
 
 // Config says how the calls of a client's tools are guarded. The zero value bounds each call by half an hour.
 type Config struct {
@@ -26,7 +26,7 @@ type Config struct {
 	// a name need a client and a guard each.
 	Tool map[string]Limits
 	// Approval is how long a person may take to answer a server, see [Guard.Elicitation]. The run's wall clock stands
-	// still meanwhile. Zero means [DefaultApproval]; with [watchdog.None] nothing is held.
+	// still meanwhile. Zero means a day; with [watchdog.None] nothing is held.
 	Approval time.Duration
 	// NoMessages leaves the results of servers as they are. Without it, what the run asks of the model is a text at their
 	// end. Set it if you read the directives of the run yourself, or if the results go to no model.
@@ -131,13 +131,18 @@ type ElicitationHandler = func(context.Context, *mcp.ElicitRequest) (*mcp.Elicit
 // under way in its session may be silent, and their wall clocks stand still, as the limits of these calls do.
 func (g *Guard) Elicitation(ask ElicitationHandler) ElicitationHandler {
 	return func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, DefaultApproval), PausesWallClock: true}
+		limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, 24*time.Hour), PausesWallClock: true}
+		var release []func()
 		for _, c := range g.of(req.Session) {
 			if hold, err := c.run.Hold(c.run.Context(), "elicitation "+rand.Text(), limit); err == nil { // not for None
-				defer hold.Close()
-				defer c.timer.Widen(watchdog.NoLimit)()
+				release = append(release, func() { hold.Close() }, c.timer.Widen(watchdog.NoLimit))
 			}
 		}
+		defer func() {
+			for _, end := range release {
+				end()
+			}
+		}()
 		return ask(ctx, req)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
@@ -468,52 +466,35 @@ func TestWithoutRun(t *testing.T) {
 	})
 }
 
-// TestHTTP checks a server over HTTP: a call that is ended ends there too, and progress renews one that works for
-// longer. It uses real time, because a network connection is not a part of a bubble of fake time.
-func TestHTTP(t *testing.T) {
-	for _, protocol := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			ended := make(chan struct{})
-			server := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil)
-			for name, do := range map[string]tool{
-				"hang": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-					<-ctx.Done()
-					close(ended)
-					return nil, ctx.Err()
-				},
-				"work": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-					for n := 0; ; n++ {
-						select {
-						case <-ended:
-							return answer("done"), nil
-						case <-time.After(50 * time.Millisecond):
-						}
-						if err := progress(ctx, req, n); err != nil {
-							return nil, err
-						}
-					}
-				},
-			} {
-				server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, mcp.ToolHandler(do))
-			}
-			web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
-			defer web.Close()
+// BenchmarkCall is a call of a tool that is answered without a server, with and without a guard.
+func BenchmarkCall(b *testing.B) {
+	for name, guards := range map[string]func(*mcp.Client){
+		"bare": func(*mcp.Client) {}, "guarded": watchdogmcp.New(watchdogmcp.Config{}).Attach,
+	} {
+		b.Run(name, func(b *testing.B) {
 			client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-			watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 3 * time.Second}}).Attach(client)
-			transport := &mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client()}
-			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, session.Close()) }()
-			wd := newRun(t, watchdog.Budget{})
-			var both sync.WaitGroup
-			for _, name := range []string{"work", "hang"} {
-				both.Go(func() {
-					result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: name})
-					assert.NoError(t, err)
-					assert.Equal(t, name == "hang", result.IsError, name)
-				})
+			client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if method == "tools/call" {
+						return answer("ok"), nil
+					}
+					return next(ctx, method, req)
+				}
+			})
+			guards(client)
+			here, there := mcp.NewInMemoryTransports()
+			_, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(b.Context(), there, nil)
+			require.NoError(b, err)
+			session, err := client.Connect(b.Context(), here, nil)
+			require.NoError(b, err)
+			defer session.Close()
+			wd := newRun(b, watchdog.Budget{Idle: time.Hour})
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "answer"}); err != nil {
+					b.Fatal(err)
+				}
 			}
-			both.Wait()
 		})
 	}
 }
