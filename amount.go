@@ -54,10 +54,12 @@ type Totals struct {
 func (a *Amount) flaw() string {
 	var c verdict.Counts
 	a.countInto(&c)
-	name, n := negativeCount(&c)
+	for kind, n := range c {
+		if n < 0 {
+			return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", verdict.Kind(kind).Field(), n)
+		}
+	}
 	switch {
-	case n < 0:
-		return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", name, n)
 	case a.Cost.Micros != 0 && a.Cost.Currency == "":
 		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
 	case a.ToolCalls == 0 && a.Tool != "":
@@ -66,16 +68,6 @@ func (a *Amount) flaw() string {
 		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
 	}
 	return ""
-}
-
-// negativeCount returns the first count that is below zero, and the name of its field, or 0.
-func negativeCount(c *verdict.Counts) (name string, n int64) {
-	for kind, n := range c {
-		if n < 0 {
-			return verdict.Kind(kind).Field(), n
-		}
-	}
-	return "", 0
 }
 
 func (a *Amount) setUse(u *verdict.Use) {
@@ -95,44 +87,6 @@ func (a *Amount) setCounts(u *verdict.Use) {
 	c := &u.Counts
 	a.InputTokens, a.OutputTokens, a.Cost.Micros = c[verdict.KindInput], c[verdict.KindOutput], c[verdict.KindCost]
 	a.Requests, a.Turns, a.ToolCalls = c[verdict.KindRequests], c[verdict.KindTurns], c[verdict.KindToolCalls]
-}
-
-// Add returns the sum of both, kind by kind, which are not negative. What is too much for a number is [NoLimit].
-func (t Totals) Add(other Totals) Totals {
-	sum, more := t.counts(), other.counts()
-	sum.Add(&more)
-	return totalsOf(sum)
-}
-
-// Sub returns what is left of t without other, kind by kind, which are not negative; less than nothing is negative.
-// What is [NoLimit] stays so.
-func (t Totals) Sub(other Totals) Totals {
-	rest := t.counts()
-	for i, less := range other.counts() {
-		rest[i] = verdict.SubCount(rest[i], less)
-	}
-	return totalsOf(rest)
-}
-
-// GiveBack returns what is left of t, which a window is charged with, when unused is given back of a slice. The error
-// wraps [ErrInvalid] if unused is negative or more than was granted.
-func (t Totals) GiveBack(granted, unused Totals) (Totals, error) {
-	back := unused.counts()
-	for i, most := range granted.counts() {
-		if back[i] < 0 || back[i] > most {
-			return t, fmt.Errorf("%w return of %d %s: from 0 to %d were granted and can be given back", ErrInvalid, back[i],
-				verdict.Kind(i), most)
-		}
-	}
-	return t.Sub(unused), nil
-}
-
-func (t Totals) counts() verdict.Counts {
-	return verdict.Counts{t.InputTokens, t.OutputTokens, t.Tokens, t.Cost, t.Requests, t.Turns, t.ToolCalls}
-}
-
-func totalsOf(c verdict.Counts) Totals {
-	return Totals{c[0], c[1], c[2], c[3], c[4], c[5], c[6]}
 }
 
 // A Usage is how far one counted limit of a run is used.

@@ -129,7 +129,7 @@ type Exchange struct {
 // of that only once what it knows already. With any other store a run is read whole each time.
 //
 // A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
-// TransactionalStore, [LayerStore] and [SpendStore] are then found in the store inside. A wrapper that changes events
+// TransactionalStore and [LayerStore] are then found in the store inside. A wrapper that changes events
 // has none. One that embeds a store of this module has these methods from it, and must override them together with
 // Append and Read: cancels and completes go through Transact, so that a wrapper which overrides Append alone does not
 // see them.

@@ -18,9 +18,6 @@ func RingAll(all ...*Watchdog) {
 // StopTimer stops the session's own timer.
 func StopTimer(w *Watchdog) { w.r.Tree.StopTimer() }
 
-// KeptSlices is how many slices the memory knows.
-func (m *Memory) KeptSlices() int { return m.spend.Slices() }
-
 // Much has processes note how far they have read after so many events, until restore is called.
 func Much(events int) (restore func()) {
 	before := journal.Much

@@ -105,6 +105,14 @@ func (s *Spend) check() error {
 	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
 }
 
+// currencyFlaw says what is wrong with a currency, or nothing. None is fine: money is not limited then.
+func currencyFlaw(currency string) string {
+	if len(currency) > 16 || record.TextFlaw(currency, 16) != "" && currency != "" {
+		return fmt.Sprintf("is %q; use a short code such as EUR", currency)
+	}
+	return ""
+}
+
 // checkUsed finds what no [Watchdog.Usage] has returned.
 func (s *Spend) checkUsed() error {
 	for i, u := range s.Used {

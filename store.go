@@ -3,8 +3,6 @@ package watchdog
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
@@ -116,12 +114,11 @@ func (nowhere) Transact(_ context.Context, exchanges ...*Exchange) error {
 	return nil
 }
 
-// A Memory is an [EventStore], a [TransactionalStore], a [LayerStore] and a [SpendStore] that keeps what it is told in
-// memory: for tests, and for hosts that do not need to know after a restart why a run ended. The zero value is ready;
-// it must not be copied after its first use. Safe for concurrent use.
+// A Memory is an [EventStore], a [TransactionalStore] and a [LayerStore] that keeps what it is told in memory: for
+// tests, and for hosts that do not need to know after a restart why a run ended. The zero value is ready; it must not
+// be copied after its first use. Safe for concurrent use.
 type Memory struct {
 	events memory.Events
-	spend  memory.Spend[Slice, Totals]
 }
 
 // Append implements [EventStore].
@@ -220,37 +217,7 @@ func (m *Memory) Layers(ctx context.Context, parent string) ([]string, error) {
 	return m.events.Layers(ctx, AggregateType, parent)
 }
 
-// Take implements [SpendStore]. Its clock is [time.Now]. A window is forgotten a day after its end, with its slices.
-func (m *Memory) Take(ctx context.Context, s Slice) (Grant, error) {
-	if err := ctx.Err(); err != nil {
-		return Grant{}, err
-	}
-	if err := s.Validate(); err != nil {
-		return Grant{}, err
-	}
-	now := time.Now()
-	name, ends := s.WindowAt(now) // before the lock: it reads the zone
-	g, err := m.spend.Take(s.ID, s, memory.Window{Scope: s.Scope, Name: name}, ends, now)
-	if err != nil {
-		return Grant{}, err
-	}
-	return Grant{Fits: g.Fits, Granted: g.Granted, Charged: g.Charged, Window: g.Window}.Until(g.Ends, time.Now()), nil
-}
-
-// Return implements [SpendStore].
-func (m *Memory) Return(ctx context.Context, id string, unused Totals) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	known, err := m.spend.Return(id, unused)
-	if !known {
-		return fmt.Errorf("%w return: there is no slice %q", ErrInvalid, id)
-	}
-	return err
-}
-
 var _ interface {
 	TransactionalStore
 	LayerStore
-	SpendStore
 } = (*Memory)(nil)

@@ -13,10 +13,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore], a [watchdog.LayerStore] and
-// a [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what
-// the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
-// and what is written is never forgotten. Its spend is by [time.Now], whatever Clock is. What it calls must not call
+// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore] and a [watchdog.LayerStore] that
+// keeps its sessions and events in memory: for tests, and as the plain form of what the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
+// and what is written is never forgotten. What it calls must not call
 // it. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
@@ -25,7 +24,7 @@ type Memory struct {
 	// first call.
 	Locked func(runID string) bool
 
-	events // Read, Select, Layers, Take and Return are its
+	events // Read, Select and Layers are its
 
 	mu       sync.Mutex
 	stored   map[string]watchdog.Event // by ID

@@ -264,9 +264,6 @@ func TestMemory(t *testing.T) {
 	t.Run("of events", func(t *testing.T) {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
 	})
-	t.Run("of shared limits", func(t *testing.T) {
-		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return new(session.Memory) })
-	})
 }
 
 // A reason is counted as the databases count it: a text in a field of exactly that name.

@@ -1,5 +1,4 @@
-// Package storetest tests an implementation of [watchdog.EventStore] or [watchdog.SpendStore], as testing/fstest tests
-// an fs.FS.
+// Package storetest tests an implementation of [watchdog.EventStore], as testing/fstest tests an fs.FS.
 //
 // # One call in a store's own tests
 //
@@ -18,14 +17,9 @@
 // [RunDurable] adds the rules of a store that keeps its events when it is closed and opened again, and that several
 // processes may open at once. It does not kill a process or cut the power: a store needs tests of its own for that.
 //
-// # Shared limits
-//
-// [RunSpend] checks a [watchdog.SpendStore]. Where callers race, a call that fails is made again under the same ID, as
-// a host does. It does not wait for a window to end: a store that calls [watchdog.Slice.WindowAt] has the right ones.
-//
 // # Without a test
 //
-// [Test], [TestDurable] and [TestSpend] check the same rules without a testing.T. They return one error that joins a
+// [Test] and [TestDurable] check the same rules without a testing.T. They return one error that joins a
 // [*Violation] for each broken rule.
 //
 // Package storetest does not measure speed and does not read files or tables. It does not check what

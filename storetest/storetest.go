@@ -49,25 +49,7 @@ func TestDurable(place func() (open func() (watchdog.EventStore, error))) error 
 	return contract.Test(durableRules, func() (opener, error) { return place(), nil }, violation)
 }
 
-// RunSpend checks every rule of [watchdog.SpendStore], each in a subtest, as [Run] does for the rules of an
-// [watchdog.EventStore]. It calls open once per rule. open must return a store that nothing is charged in and that
-// nothing else uses; RunSpend closes it afterwards if it is an [io.Closer].
-func RunSpend(t *testing.T, open func(t *testing.T) watchdog.SpendStore) {
-	t.Helper()
-	contract.Run(t, spendRules(), open)
-}
-
-// TestSpend checks the rules of [RunSpend] without a testing.T. It returns nil, or one error that joins a [*Violation]
-// for each broken rule.
-func TestSpend(open func() (watchdog.SpendStore, error)) error {
-	return contract.Test(spendRules(), open, violation)
-}
-
-func spendRules() []spendRule {
-	return slices.Concat(sliceRules, scopeRules)
-}
-
-// A Violation reports that a store breaks a rule. [Test], [TestDurable] and [TestSpend] return it.
+// A Violation reports that a store breaks a rule. [Test] and [TestDurable] return it.
 type Violation struct {
 	// Rule is the name of the rule, a sentence. [Run] has a subtest of the same name.
 	Rule string
@@ -155,7 +137,7 @@ func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
 	return e
 }
 
-// with returns an event or a slice after a change.
+// with returns an event or another value after a change.
 func with[T any](value T, change func(*T)) T {
 	change(&value)
 	return value

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -88,8 +87,6 @@ func TestBoth(t *testing.T) {
 		"a row that became unreadable is not cancelled": unreadable,
 		"an end that another program says":              endOfAnother,
 		"a start after a clock was set back":            startAfterClock,
-		"a window that was deleted":                     deletedWindow,
-		"a slice says whose it is":                      sliceOfProcess,
 	} {
 		t.Run(name+", in SQLite", func(t *testing.T) {
 			t.Parallel()
@@ -190,16 +187,6 @@ func (p place) row(s whole, runID string) session.Session {
 	return row
 }
 
-// take takes five requests of sixty.
-func (p place) take(s whole, period watchdog.Period) watchdog.Grant {
-	p.Helper()
-	g, err := s.Take(p.Context(), watchdog.Slice{
-		ID: "slice-1", Scope: "tenant-1", Least: watchdog.Totals{Requests: 5}, Limit: limitOfScope, Period: period,
-	})
-	require.NoError(p, err)
-	return g
-}
-
 // endOf is an end of run-1.
 func endOf(id string) watchdog.Event {
 	return watchdog.Event{
@@ -231,8 +218,7 @@ func dropped(p place) {
 	before := p.query(p.schema)
 	drops := p.triggers
 	for _, table := range []string{
-		"events", "watchdog_sessions", "watchdog_leases", "watchdog_lease_ends", "watchdog_spend",
-		"watchdog_slices",
+		"events", "watchdog_sessions", "watchdog_leases", "watchdog_lease_ends",
 	} {
 		drops = append(drops, "DROP TABLE "+table+p.cascade)
 	}
@@ -243,7 +229,6 @@ func dropped(p place) {
 		lease, runID := fmt.Sprint("lease-", i), fmt.Sprint("run-", i)
 		require.NoError(p, s.BeginLease(p.Context(), session.Lease{ID: lease, Promise: time.Minute}))
 		p.attach(s, runID, lease)
-		p.take(s, "")
 		require.NoError(p, s.Append(p.Context(), endOf(fmt.Sprint("end-", i))))
 		require.NoError(p, s.Close())
 	}
@@ -255,9 +240,9 @@ func foreign(p place) {
 	p.refuses(p.foreign, "watchdog_sessions lacks parent, created_at")
 	p.exec("DROP TABLE watchdog_sessions")
 	p.made()
-	p.exec("DROP TABLE watchdog_slices", "CREATE TABLE watchdog_slices (id text, tenant text)")
-	p.refuses(p.foreign, "watchdog_slices lacks")
-	p.exec("DROP TABLE watchdog_slices")
+	p.exec("DROP TABLE watchdog_lease_ends", "CREATE TABLE watchdog_lease_ends (id text, tenant text)")
+	p.refuses(p.foreign, "watchdog_lease_ends lacks")
+	p.exec("DROP TABLE watchdog_lease_ends")
 	p.attach(p.open(), "run-1", "")
 	require.Empty(p, p.query("SELECT id FROM sessions"))
 }
@@ -350,23 +335,4 @@ func startAfterClock(p place) {
 	require.Equal(p, "run-1", claimed.RunID)
 	_, err = s.ClaimStart(p.Context(), time.Hour)
 	require.ErrorIs(p, err, session.ErrNotFound)
-}
-
-// A slice whose window was deleted has ended, and is charged nowhere when it is returned.
-func deletedWindow(p place) {
-	s := p.open()
-	first := p.take(s, watchdog.PeriodDay)
-	p.exec("DELETE FROM watchdog_spend WHERE window_name <> ''")
-	require.Equal(p, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window},
-		p.take(s, watchdog.PeriodDay))
-	require.NoError(p, s.Return(p.Context(), "slice-1", watchdog.Totals{Requests: 2}))
-	require.Empty(p, p.query("SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
-}
-
-// Whoever finds a slice that was never given back sees whose it is.
-func sliceOfProcess(p place) {
-	p.take(p.open(), "")
-	host, err := os.Hostname()
-	require.NoError(p, err)
-	require.Equal(p, []string{fmt.Sprint(host, " ", os.Getpid())}, p.query("SELECT host || ' ' || pid FROM watchdog_slices"))
 }

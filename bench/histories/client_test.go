@@ -13,14 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 const (
 	clients = 3 // goroutines of a process
-	// callsOfSlot is how many calls all processes make about the same objects: this many runs, and a scope.
-	callsOfSlot = 120
+	// callsOfSlot is how many calls all processes make about the same objects: this many runs.
+	callsOfSlot = 80
 	runsOfSlot  = 2
 	// patienceOfCall is how long a client waits for an answer.
 	patienceOfCall = 300 * time.Millisecond
@@ -33,7 +32,6 @@ const (
 type store interface {
 	session.Store
 	session.BatchCanceller
-	watchdog.SpendStore
 }
 
 // A job is what a child does.
@@ -78,7 +76,6 @@ func (j job) do(s store) error {
 		c := client{
 			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, rand: rand.New(rand.NewPCG(j.Seed, uint64(i))),
 			seen: map[string]session.Session{}, beats: map[string]int64{}, told: map[string][]session.AttemptID{},
-			grants: map[string]int64{},
 		}
 		all.Go(func() {
 			for n := calls.Add(1); n <= j.Calls; n = calls.Add(1) {
@@ -104,8 +101,6 @@ type client struct {
 	// beats are those that the client wrote last into leases, and told what each lease said last that others ended.
 	beats map[string]int64
 	told  map[string][]session.AttemptID
-	// grants is what was granted of each slice that the client took.
-	grants map[string]int64
 	// failed tells that the last call had no answer.
 	failed bool
 }
@@ -124,8 +119,6 @@ func (c *client) call(number, slots int64) {
 		for _, run := range runs {
 			c.beginLease(ctx, run, c.latest)
 		}
-	case c.rand.IntN(3) == 0:
-		c.spend(ctx, fmt.Sprintf("scope-%d", c.slot))
 	default:
 		c.end(ctx, runs[c.rand.IntN(len(runs))])
 	}
@@ -155,115 +148,5 @@ func (c *client) untilAnswered() {
 	}
 }
 
-// spend takes a slice, or gives one back.
-func (c *client) spend(ctx context.Context, scope string) {
-	call := spendCall{Slice: c.rand.IntN(slicesOfScope)}
-	id := fmt.Sprintf("%s/%d", scope, call.Slice)
-	giveBack := c.rand.IntN(3) == 0
-	if giveBack {
-		call.Unused = c.rand.Int64N(c.grants[id] + 1)
-	} else {
-		call.Least = 1 + c.rand.Int64N(mostOfSlice)
-	}
-	answered := c.book.call(scope, call)
-	var g watchdog.Grant
-	var err error
-	if giveBack {
-		err = c.store.Return(ctx, id, watchdog.Totals{Requests: call.Unused})
-	} else {
-		g, err = c.store.Take(ctx, watchdog.Slice{
-			ID: id, Scope: scope, Least: watchdog.Totals{Requests: call.Least}, Limit: limitOfScope,
-		})
-	}
-	invalid := errors.Is(err, watchdog.ErrInvalid)
-	if c.failed = err != nil && !invalid; c.failed {
-		return
-	}
-	answered(spendAnswer{Fits: g.Fits, Granted: g.Granted.Requests, Charged: g.Charged.Requests, Invalid: invalid})
-	if g.Fits {
-		c.grants[id] = g.Granted.Requests
-	}
-}
-
-var limitOfScope = watchdog.Totals{
-	InputTokens: watchdog.NoLimit, OutputTokens: watchdog.NoLimit, Tokens: watchdog.NoLimit, Cost: watchdog.NoLimit,
-	Requests: spendLimit, Turns: watchdog.NoLimit, ToolCalls: watchdog.NoLimit,
-}
-
 // quiet is the logger of runs, whose stores fail.
 var quiet = slog.New(slog.DiscardHandler)
-
-// A scope may use spendLimit requests, and has slicesOfScope slices, whose IDs several processes take, as one does that
-// got no answer.
-const (
-	spendLimit    = 100
-	slicesOfScope = 24
-	mostOfSlice   = 20
-)
-
-// A spendCall takes a slice or, without a Least, gives back what was not used of it.
-type spendCall struct {
-	Slice  int   `json:"slice"`
-	Least  int64 `json:"least,omitempty"`
-	Unused int64 `json:"unused,omitempty"`
-}
-
-// A spendAnswer is the answer to a call about a scope.
-type spendAnswer struct {
-	// Fits, Granted and Charged are those of the grant.
-	Fits    bool  `json:"fits,omitempty"`
-	Granted int64 `json:"granted,omitempty"`
-	Charged int64 `json:"charged,omitempty"`
-	// Invalid says that the call was refused: there is no such slice.
-	Invalid bool `json:"invalid,omitempty"`
-}
-
-// A spendState is what a scope is charged with, and its slices.
-type spendState struct {
-	charged int64
-	slices  [slicesOfScope]slice
-}
-
-// A slice is a part of the limit; none of 0 was granted.
-type slice struct {
-	granted  int64
-	returned bool
-}
-
-// spends are judged by this model: a slice is charged once, at most the limit is granted in all, nothing that fits is
-// refused, and what was not used is given back once.
-var spends = objectOf("scope", spendState.step)
-
-func (s spendState) step(c spendCall, a *spendAnswer) (legal bool, next spendState) {
-	var want spendAnswer
-	if c.Least > 0 {
-		want, s = s.take(c)
-	} else {
-		want, s = s.giveBack(c)
-	}
-	return a == nil || *a == want, s
-}
-
-func (s spendState) take(c spendCall) (spendAnswer, spendState) {
-	known := &s.slices[c.Slice]
-	if known.granted == 0 {
-		if s.charged+c.Least > spendLimit {
-			return spendAnswer{Charged: s.charged}, s
-		}
-		known.granted = max(c.Least, (spendLimit-s.charged)/64)
-		s.charged += known.granted
-	}
-	return spendAnswer{Fits: true, Granted: known.granted, Charged: s.charged}, s
-}
-
-func (s spendState) giveBack(c spendCall) (spendAnswer, spendState) {
-	known := &s.slices[c.Slice]
-	switch {
-	case known.granted == 0:
-		return spendAnswer{Invalid: true}, s
-	case !known.returned:
-		known.returned = true
-		s.charged -= c.Unused
-	}
-	return spendAnswer{}, s
-}

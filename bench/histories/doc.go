@@ -3,10 +3,9 @@
 // the object says. The histories are those of real processes, on PostgreSQL and on SQLite, that are killed, stopped and
 // cut off from their database meanwhile. A call without an answer may have happened at any later moment, or never.
 //
-// There are two objects, each with a model of its own: a session, which is its row with the ends that are stored of its
-// windows and the leases that it is in, one after the other, with what they are to be told; and a limit that several
-// processes share. Each history is about one of them, so that a run and a scope are judged for themselves. No other run
-// is in the leases of one, and none is begun twice.
+// Each history is about one session, which is its row with the ends that are stored of its windows and the leases that
+// it is in, one after the other, with what they are to be told. No other run is in the leases of one, and none is begun
+// twice.
 //
 // TestBoth has both stores do what asks for SQL of another program: to share tables, indexes, rows and clocks with it.
 //

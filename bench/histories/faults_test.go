@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,35 +31,30 @@ const rounds = 20
 func TestFindsFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		of     string // whose histories it makes illegal, empty for none's
-		breaks func(b base) store
+		illegal bool
+		breaks  func(b base) store
 	}{
-		"none":                                  {"", func(b base) store { return b }},
-		"a cancel does not look at the attempt": {"run", func(b base) store { return attemptless{b} }},
-		"a cancel does not look for the end of the window": {"run", func(b base) store { return windowless{b} }},
-		"a claim does not look for another":                {"run", func(b base) store { return claimless{b} }},
-		"an end does not look at the attempt":              {"run", func(b base) store { return anyEnd{b} }},
-		"a freshen revives an attempt that was cancelled":  {"run", func(b base) store { return reviving{b} }},
-		"a freshen does not look at the lease":             {"run", func(b base) store { return anyLease{b} }},
-		"a warning does not look at the signs":             {"run", func(b base) store { return signless{b} }},
-		"a cancel of several writes half":                  {"run", func(b base) store { return halving{b} }},
-		"an expiry does not look at the beat":              {"run", func(b base) store { return beatless{b} }},
-		"an expiry takes no session out of the lease":      {"run", func(b base) store { return staying{b} }},
-		"a lease is told of an end once only":              {"run", func(b base) store { return forgetful{b} }},
-		"a lease is not told who took its session over":    {"run", func(b base) store { return untold{b} }},
-		"a slice is granted twice":                         {"scope", func(b base) store { return &twice{base: b} }},
-		"a slice is granted above the limit":               {"scope", func(b base) store { return limitless{b} }},
-		"what is returned is not given back":               {"scope", func(b base) store { return keeping{b} }},
+		"none":                                  {false, func(b base) store { return b }},
+		"a cancel does not look at the attempt": {true, func(b base) store { return attemptless{b} }},
+		"a cancel does not look for the end of the window": {true, func(b base) store { return windowless{b} }},
+		"a claim does not look for another":                {true, func(b base) store { return claimless{b} }},
+		"an end does not look at the attempt":              {true, func(b base) store { return anyEnd{b} }},
+		"a freshen revives an attempt that was cancelled":  {true, func(b base) store { return reviving{b} }},
+		"a freshen does not look at the lease":             {true, func(b base) store { return anyLease{b} }},
+		"a warning does not look at the signs":             {true, func(b base) store { return signless{b} }},
+		"a cancel of several writes half":                  {true, func(b base) store { return halving{b} }},
+		"an expiry does not look at the beat":              {true, func(b base) store { return beatless{b} }},
+		"an expiry takes no session out of the lease":      {true, func(b base) store { return staying{b} }},
+		"a lease is told of an end once only":              {true, func(b base) store { return forgetful{b} }},
+		"a lease is not told who took its session over":    {true, func(b base) store { return untold{b} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, found := [2]bool{c.of == sessions.prefix, c.of == spends.prefix}, [2]bool{}
-			for round := 0; round == 0 || round < rounds && found != want; round++ {
-				journals := callBroken(t, c.breaks)
-				found[0] = findsFault(t, sessions, journals) || found[0]
-				found[1] = findsFault(t, spends, journals) || found[1]
+			found := false
+			for round := 0; round == 0 || round < rounds && found != c.illegal; round++ {
+				found = findsFault(t, callBroken(t, c.breaks)) || found
 			}
-			require.Equal(t, want, found, "in the histories of runs, and of scopes")
+			require.Equal(t, c.illegal, found)
 		})
 	}
 }
@@ -83,15 +77,15 @@ func callBroken(t *testing.T, breaks func(b base) store) [][]line {
 	return [][]line{lines}
 }
 
-func findsFault(t *testing.T, o object, journals [][]line) bool {
+func findsFault(t *testing.T, journals [][]line) bool {
 	t.Helper()
-	all := o.histories(t, journals)
+	all := sessions.histories(t, journals)
 	require.NotEmpty(t, all)
-	illegal := o.check(t, all)
+	illegal := sessions.check(t, all)
 	if len(illegal) == 0 {
 		return false
 	}
-	t.Logf("%d of %d histories are not linearizable, such as %s", len(illegal), len(all), o.shortest(illegal[0]))
+	t.Logf("%d of %d histories are not linearizable, such as %s", len(illegal), len(all), sessions.shortest(illegal[0]))
 	return true
 }
 
@@ -233,31 +227,6 @@ func (s untold) Attach(ctx context.Context, run session.Session) (before, after 
 	return before, after, err
 }
 
-type twice struct {
-	base
-	taken sync.Map
-}
-
-func (s *twice) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	if _, again := s.taken.LoadOrStore(slice.ID, true); again {
-		slice.ID += " again"
-	}
-	return s.Store.Take(ctx, slice)
-}
-
-type limitless struct{ base }
-
-func (s limitless) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
-	slice.Force = true
-	return s.Store.Take(ctx, slice)
-}
-
-type keeping struct{ base }
-
-func (s keeping) Return(ctx context.Context, id string, _ watchdog.Totals) error {
-	return s.Store.Return(ctx, id, watchdog.Totals{})
-}
-
 // What was called before the promotion is called after it, too: the slots come again.
 const (
 	promotionSlots = 5
@@ -304,27 +273,24 @@ func promote(t *testing.T) {
 		return 1, err
 	}
 	c.disturb()
-	journals := c.journals()
-	ofRuns, ofScopes := sessions.histories(t, journals), spends.histories(t, journals)
-	t.Logf("%d histories are not linearizable with what was read from a server that was killed",
-		len(sessions.check(t, ofRuns))+len(spends.check(t, ofScopes)))
-	require.Empty(t, judge(t, sessions, withoutReads(ofRuns, killed, outcomeOfSession), outcomeOfSession,
+	all := sessions.histories(t, c.journals())
+	t.Logf("%d histories are not linearizable with what was read from a server that was killed", len(sessions.check(t, all)))
+	require.Empty(t, judge(t, withoutReads(all, killed),
 		"attach", "read", "freshen", "end", " done", "expire lease expired"))
-	require.Empty(t, judge(t, spends, withoutReads(ofScopes, killed, outcomeOfSpend), outcomeOfSpend, "granted", "returned"))
 }
 
 // written are the outcomes of which a server wrote something, or locked it: its answer waited for the standby.
 var written = []string{
 	"attach", "freshen", "end", "warn done", "claim done", "claim end_stored", "cancel done", "cancel end_stored",
-	"cancel all done", "cancel all end_stored", "complete finished", "begin lease", "renew lease", "granted",
+	"cancel all done", "cancel all end_stored", "complete finished", "begin lease", "renew lease",
 }
 
 // withoutReads returns the histories without the answers that came during an event, but for those of writes.
-func withoutReads(all []history, during porcupine.Operation, outcome func(in, out any) string) (sure []history) {
+func withoutReads(all []history, during porcupine.Operation) (sure []history) {
 	for _, h := range all {
 		h.calls = slices.Clone(h.calls)
 		for i, c := range h.calls {
-			if c.Return >= during.Call && c.Return <= during.Return && !slices.Contains(written, outcome(c.Input, c.Output)) {
+			if c.Return >= during.Call && c.Return <= during.Return && !slices.Contains(written, outcomeOf(c.Input, c.Output)) {
 				h.calls[i].Return, h.calls[i].Output = never, nil
 			}
 		}
@@ -359,24 +325,17 @@ func promoteLossy(t *testing.T) {
 	})
 	c.Calls = c.calls.Load() + 3*promotionRound/2
 	c.spawnAll()
-	journals := c.journals()
 	late := cut
 	late.Call, late.Return = promoted.Call, promoted.Call
-	lost, found := 0, 0
-	for strict, lossy := range map[*object]object{
-		&sessions: lossyOf("run", sessionState.step), &spends: lossyOf("scope", spendState.step),
-	} {
-		all := strict.histories(t, journals)
-		illegal := strict.check(t, all)
-		t.Logf("%d histories of %ss, of which %d have lost something", len(all), strict.prefix, len(illegal))
-		lost += len(illegal)
-		found += len(lossy.check(t, with(illegal, late, promoted)))
-		for _, h := range lossy.check(t, with(all, cut, promoted)) {
-			t.Errorf("this history has lost more than an end; times are in microseconds: %s", lossy.shortest(h))
-		}
+	lossy, all := lossyOf("run", sessionState.step), sessions.histories(t, c.journals())
+	illegal := sessions.check(t, all)
+	t.Logf("%d histories, of which %d have lost something", len(all), len(illegal))
+	for _, h := range lossy.check(t, with(all, cut, promoted)) {
+		t.Errorf("this history has lost more than an end; times are in microseconds: %s", lossy.shortest(h))
 	}
-	require.NotZero(t, lost, "nothing was lost")
-	require.NotZero(t, found, "what was lost before the standby was disconnected is not found")
+	require.NotEmpty(t, illegal, "nothing was lost")
+	require.NotEmpty(t, lossy.check(t, with(illegal, late, promoted)),
+		"what was lost before the standby was disconnected is not found")
 }
 
 // with returns the histories with what happened to all of their objects.

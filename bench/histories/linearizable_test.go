@@ -25,7 +25,7 @@ import (
 )
 
 // TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
-// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it ten times longer.
+// look at the history of each run. WATCHDOG_LONG=1 makes it ten times longer.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	for name, newDatabase := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
@@ -33,15 +33,13 @@ func TestLinearizable(t *testing.T) {
 			t.Parallel()
 			const fewest = 12 // in fewer, some of what is wanted below happens not at all
 			slots := max(fewest, racing.Rounds[int64](fewest, 10*fewest))
-			ofSessions, ofSpends := wantedOfSession, []string{"granted", "refused", "returned", "no such slice"}
-			for rounds := 0; rounds == 0 || rounds < mostRounds && len(ofSessions)+len(ofSpends) > 0; rounds++ {
+			missing := wantedOfSession
+			for rounds := 0; rounds == 0 || rounds < mostRounds && len(missing) > 0; rounds++ {
 				c := start(t, newDatabase(t), slots*callsOfSlot, everySlot)
 				c.disturb()
-				journals := c.journals()
-				ofSessions = judge(t, sessions, sessions.histories(t, journals), outcomeOfSession, ofSessions...)
-				ofSpends = judge(t, spends, spends.histories(t, journals), outcomeOfSpend, ofSpends...)
+				missing = judge(t, sessions.histories(t, c.journals()), missing...)
 			}
-			require.Empty(t, slices.Concat(ofSessions, ofSpends), "no call came to that")
+			require.Empty(t, missing, "no call came to that")
 		})
 	}
 }
@@ -60,11 +58,9 @@ var wantedOfSession = []string{
 // everySlot has each slot its own objects.
 const everySlot = math.MaxInt64
 
-// judge has each history about such objects judged. It returns which of the wanted ends no outcome has: what never
+// judge has each history judged. It returns which of the wanted ends no outcome has: what never
 // happens proves nothing.
-func judge(
-	t *testing.T, o object, all []history, outcome func(in, out any) string, wanted ...string,
-) (missing []string) {
+func judge(t *testing.T, all []history, wanted ...string) (missing []string) {
 	t.Helper()
 	counts, calls, open := map[string]int{}, 0, 0
 	for _, h := range all {
@@ -73,13 +69,13 @@ func judge(
 				open++
 				continue
 			}
-			counts[outcome(c.Input, c.Output)]++
+			counts[outcomeOf(c.Input, c.Output)]++
 		}
 	}
-	t.Logf("%d histories of %ss with %d calls, of which %d have no answer: %v", len(all), o.prefix, calls, open, counts)
-	illegal := o.check(t, all)
+	t.Logf("%d histories with %d calls, of which %d have no answer: %v", len(all), calls, open, counts)
+	illegal := sessions.check(t, all)
 	for _, h := range illegal[:min(len(illegal), 3)] {
-		t.Errorf("this history is not linearizable; times are in microseconds: %s", o.shortest(h))
+		t.Errorf("this history is not linearizable; times are in microseconds: %s", sessions.shortest(h))
 	}
 	for _, end := range wanted {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(counts)), func(o string) bool { return strings.HasSuffix(o, end) }) {
@@ -89,8 +85,8 @@ func judge(
 	return missing
 }
 
-// outcomeOfSession says what a call about a run came to.
-func outcomeOfSession(in, out any) string {
+// outcomeOf says what a call about a run came to.
+func outcomeOf(in, out any) string {
 	c, a := in.(sessionCall), out.(*sessionAnswer)
 	switch {
 	case a.Undone:
@@ -107,20 +103,6 @@ func outcomeOfSession(in, out any) string {
 		return c.Do + " " + string(a.End.Status)
 	}
 	return c.Do
-}
-
-// outcomeOfSpend says what a call about a scope came to.
-func outcomeOfSpend(in, out any) string {
-	c, a := in.(spendCall), out.(*spendAnswer)
-	switch {
-	case a.Invalid:
-		return "no such slice"
-	case c.Least == 0:
-		return "returned"
-	case a.Fits:
-		return "granted"
-	}
-	return "refused"
 }
 
 // never is when a call returns that got no answer: it may happen at any moment until then.

@@ -368,8 +368,7 @@ func newServer(t *testing.T) database {
 	}
 	lock := func(r *rand.Rand) error {
 		return with(func(ctx context.Context, conn *pgx.Conn) error {
-			if _, err := conn.Exec(ctx, fmt.Sprintf(`BEGIN; SELECT FROM %s FOR UPDATE SKIP LOCKED`,
-				[]string{"watchdog_sessions", "watchdog_spend"}[r.IntN(2)])); err != nil {
+			if _, err := conn.Exec(ctx, `BEGIN; SELECT FROM watchdog_sessions FOR UPDATE SKIP LOCKED`); err != nil {
 				return err
 			}
 			pause(r, 3*patienceOfCall/2)

@@ -3,7 +3,6 @@ package verdict
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
@@ -58,9 +57,6 @@ func (c *Counts) SumTokens() { c[KindTokens] = AddCount(c[KindInput], c[KindOutp
 // Endless is a count that nothing exceeds.
 const Endless = math.MaxInt64
 
-// sliceShare is the part of what is left of a shared limit that one slice takes, unless its call needs more.
-const sliceShare = 64
-
 // AddCount adds two counts that are not negative. If the sum is too much for a number, it is [Endless].
 func AddCount(a, b int64) int64 {
 	if b > 0 && a > Endless-b {
@@ -72,81 +68,6 @@ func AddCount(a, b int64) int64 {
 // Fits reports whether that much more fits in a limit of which so much is used. Nothing fits always.
 func Fits(more, limit, used int64) bool {
 	return more == 0 || limit == Endless || AddCount(used, more) <= limit
-}
-
-// SliceOf returns how much to take at once of a limit of which so much is used: what is needed at least, or a share of
-// what is left. Of what has no limit it is what is needed.
-func SliceOf(least, limit, used int64) int64 {
-	if limit == Endless {
-		return least
-	}
-	return max(least, (limit-used)/sliceShare)
-}
-
-// Slice returns what to charge a limit with of which so much is used, and whether that fits, if c is needed at least:
-// nothing unless all of it fits.
-func (c *Counts) Slice(limit, used *Counts) (granted Counts, fits bool) {
-	for i, least := range c {
-		if !Fits(least, limit[i], used[i]) {
-			return Counts{}, false
-		}
-		granted[i] = SliceOf(least, limit[i], used[i])
-	}
-	return granted, true
-}
-
-// SubCount returns what is left of a count. Of [Endless] that is still Endless: it may be the sum of more.
-func SubCount(a, b int64) int64 {
-	if a == Endless {
-		return Endless
-	}
-	return a - b
-}
-
-// Period returns the hour, day or month of local time that a time is in, in the time's own zone. One that occurs twice,
-// because clocks are set back, is longer, and so is the one after it if clocks are set back from that; one that clocks
-// skip is none. The periods of a zone follow one another without a gap. Any other name has no end: then both are zero.
-func Period(name string, now time.Time) (begins, ends time.Time) {
-	year, month, day := now.Date()
-	at := func(month time.Month, day, hour int) time.Time {
-		return firstAt(time.Date(year, month, day, hour, 0, 0, 0, time.UTC), now.Location())
-	}
-	var next func(n int) time.Time
-	switch name {
-	case "hour":
-		next = func(n int) time.Time { return at(month, day, now.Hour()+n) }
-	case "day":
-		next = func(n int) time.Time { return at(month, day+n, 0) }
-	case "month":
-		next = func(n int) time.Time { return at(month+time.Month(n), 1, 0) }
-	default:
-		return time.Time{}, time.Time{}
-	}
-	begins, ends = next(0), next(1)
-	for n := 2; !ends.After(now); n++ { // clocks were set back, or skip that one
-		begins, ends = ends, next(n)
-	}
-	return begins, ends
-}
-
-// farthest is more than any zone is from UTC.
-const farthest = 26 * time.Hour
-
-// firstAt returns the first instant at which a zone has a local time, given as if it were UTC, or a later one.
-// [time.Date] does not say which instant it returns if the local time occurs twice or never.
-func firstAt(local time.Time, zone *time.Location) time.Time {
-	for at := local.Add(-farthest).In(zone); ; {
-		_, offset := at.Zone()
-		due := local.Add(-time.Duration(offset) * time.Second)
-		_, changes := at.ZoneBounds()
-		switch {
-		case !due.After(at):
-			return at
-		case changes.IsZero() || due.Before(changes):
-			return due.In(zone)
-		}
-		at = changes
-	}
 }
 
 // A Tally is a sum of counts that can be taken away again, also if it was too much for a number meanwhile. The zero
@@ -183,13 +104,6 @@ func (t *Tally) Sub(n int64) {
 func (t *Tally) subHigh(n int64) {
 	rest := t.low - n&Endless
 	t.high += rest>>63 - n>>63
-	t.low = rest & Endless
-}
-
-// SubAll takes another sum away.
-func (t *Tally) SubAll(other Tally) {
-	rest := t.low - other.low
-	t.high += rest>>63 - other.high
 	t.low = rest & Endless
 }
 

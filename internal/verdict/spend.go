@@ -302,24 +302,6 @@ func (l Limit) counted() bool {
 	return known != nil && known.Counts
 }
 
-// Add adds the counts, kind by kind.
-func (c *Counts) Add(more *Counts) {
-	for i, n := range more {
-		c[i] = AddCount(c[i], n)
-	}
-}
-
-// Sub takes the counts away, kind by kind. Less than nothing is negative. What is too much for a number is [Endless],
-// or as much below zero.
-func (c *Counts) Sub(less *Counts) {
-	for i, n := range less {
-		var t Tally
-		t.Add(c[i])
-		t.Sub(n)
-		c[i] = t.Count()
-	}
-}
-
 func (s *Spend) find(id CountID) int {
 	return slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.CountID == id })
 }

@@ -32,21 +32,19 @@
 //
 // All functions, operators and types of the statements are those of pg_catalog, whatever the search_path is.
 //
-// Sessions are rows of watchdog_sessions, the leases of their processes rows of watchdog_leases. What shared limits are
-// charged with, see [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of a scope, and the slices
-// in rows of watchdog_slices. The version of the schema is in watchdog_schema. A program can use a database of a newer
-// version if oldest_reader there is at most its own version.
+// Sessions are rows of watchdog_sessions, the leases of their processes rows of watchdog_leases. The version of the
+// schema is in watchdog_schema. A program can use a database of a newer version if oldest_reader there is at most its
+// own version.
 //
 // A role that may not create tables can use a schema that another role has opened before. It needs USAGE on the schema,
 // SELECT and INSERT on events, SELECT, INSERT and UPDATE on watchdog_sessions, SELECT, INSERT, UPDATE and DELETE on
-// watchdog_leases, SELECT, INSERT and UPDATE on watchdog_spend and watchdog_slices, and SELECT on watchdog_schema.
+// watchdog_leases, and SELECT on watchdog_schema.
 //
 // # Locks
 //
 // No call waits for a lock for longer than [session.LockWait], also not for a table that another transaction has
 // locked, for instance to change it. The error then says lock_timeout. Other statements in the host's pool keep their
-// own lock_timeout. Only Transact waits for another Transact, and Take and Return for another of their scope, for as
-// long as their context allows.
+// own lock_timeout. Only Transact waits for another Transact, for as long as its context allows.
 //
 // Activity is written without touching an index (a HOT update), into room that pages keep for it. The index entries and
 // the dead rows of a fleet come from runs that begin, end, or become quiet.

@@ -10,21 +10,9 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// SetHostClock sets the clock by which Take guesses the database's window, and returns a function that restores it.
-func SetHostClock(clock func() time.Time) (restore func()) {
-	before := hostClock
-	hostClock = clock
-	return func() { hostClock = before }
-}
-
 // Setting returns one of the server's settings in a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
-}
-
-// LockScopeStatement returns the statement of Take that waits for its turn.
-func (s *Store) LockScopeStatement(scope string) (statement string, arguments []any) {
-	return s.qualify(lockScope), []any{scope, s.scopeLocks()}
 }
 
 // A Planned is a statement whose plan is looked at, with arguments.
@@ -80,11 +68,6 @@ func (s *Store) Planned(
 		list("list live ones", session.ListQuery{Live: true}),
 		list("list those of a host", session.ListQuery{Host: "host-3"}),
 		list("list the layers of a run", session.ListQuery{Parent: "parent-host-3"}),
-		{"wait for a scope", lockScope, []any{"tenant-7", s.scopeLocks()}, false},
-		{"wait for the scope of a slice", lockScopeOfSlice, []any{"slice-77", s.scopeLocks()}, false},
-		{"lock a scope and a window", lockSpend, []any{"tenant-7", []string{"", "day 3"}}, false},
-		{"read a slice", selectSlice, []any{"slice-77"}, false},
-		{"lock the window of a slice", lockSliceWindow, []any{"slice-77"}, false},
 		{"read the events of one", selectEvents, []any{watchdog.AggregateType, judged.RunID}, false},
 	}
 	for i := range all {
@@ -127,7 +110,6 @@ func arrayOf[T any](all []T, add func(array, T) array) string {
 var (
 	_ watchdog.TransactionalStore = (*Store)(nil)
 	_ watchdog.LayerStore         = (*Store)(nil)
-	_ watchdog.SpendStore         = (*Store)(nil)
 	_ session.Store               = (*Store)(nil)
 	_ session.Listener            = (*Store)(nil)
 	_ session.Lister              = (*Store)(nil)

@@ -19,7 +19,7 @@ const oldestServer = 130000
 // schema has the tables.
 //
 // What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
-// with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
+// with each renewal. The dead rows of the others lie where a search begins, so the tables are vacuumed when
 // two rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that
 // their index has the order of the pages of stalled sessions.
 func schema() *storeflow.Schema {
@@ -35,7 +35,6 @@ func schema() *storeflow.Schema {
 		Options: map[string]string{
 			"watchdog_sessions":   " WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
-			"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 			"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		},
 		Foreign: ErrForeignTable,
@@ -121,8 +120,7 @@ func (t *transaction) checkReadable() error {
 // The rights that a store needs.
 const (
 	writingRights = `('events', '{SELECT,INSERT}'), ('watchdog_sessions', '{SELECT,INSERT,UPDATE}'),
-			('watchdog_leases', '{SELECT,INSERT,UPDATE,DELETE}'), ('watchdog_lease_ends', '{SELECT,INSERT,DELETE}'),
-			('watchdog_spend', '{SELECT,INSERT,UPDATE}'), ('watchdog_slices', '{SELECT,INSERT,UPDATE}')`
+			('watchdog_leases', '{SELECT,INSERT,UPDATE,DELETE}'), ('watchdog_lease_ends', '{SELECT,INSERT,DELETE}')`
 	readingRights = `('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}')`
 )
 

@@ -63,9 +63,6 @@ func TestSchemas(t *testing.T) {
 		begin(t, s, lease1)
 		_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
-		g, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
-		require.NoError(t, err)
-		require.EqualValues(t, 5, g.Charged.Requests, "each schema has its own scopes")
 	}
 	for i, s := range stores {
 		require.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
@@ -285,10 +282,6 @@ func TestSearchPath(t *testing.T) {
 	t.Run("for sessions", func(t *testing.T) {
 		testrun.LongOnly(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
-	})
-	t.Run("for shared limits", func(t *testing.T) {
-		testrun.LongOnly(t)
-		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {
 		mustExec(t, s.pool, "CREATE SCHEMA host", "SET search_path = host; "+foreignTable+"; RESET search_path")

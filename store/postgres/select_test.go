@@ -112,8 +112,6 @@ func TestOperations(t *testing.T) {
 		}
 		s := openAt(t, asApp, cfg)
 		cancelsAtOnce(t, s)
-		require.NoError(t, second(s.Take(t.Context(), sliceOf("slice-1", 5, 60))))
-		require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	})
 	for section, page := range map[string]string{
 		"Autovacuum": "operations.md", "What to alert on": "operations-alerts.md",
@@ -187,25 +185,6 @@ func TestOperations(t *testing.T) {
 			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
 		require.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
 	})
-	t.Run("retention takes slices of windows that ended long ago, these windows, and what was given back", func(t *testing.T) {
-		s, pool := openNew(t)
-		for id, period := range map[string]watchdog.Period{
-			"old": watchdog.PeriodDay, "now": watchdog.PeriodDay, "kept": watchdog.PeriodNone, "back": watchdog.PeriodNone,
-		} {
-			slice := sliceOf(id, 5, 60)
-			slice.Period, slice.Scope = period, "of "+id
-			require.NoError(t, second(s.Take(t.Context(), slice)))
-		}
-		require.NoError(t, s.Return(t.Context(), "back", watchdog.Totals{Requests: 2}))
-		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
-			`UPDATE watchdog_slices SET returned_at = returned_at - interval '100 days'`)
-		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
-		require.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
-		require.Equal(t, []string{"of back", "of kept", "of now"},
-			texts(t, pool, "SELECT scope FROM watchdog_spend WHERE requests > 0 ORDER BY scope"))
-		require.Equal(t, []string{"of old"}, texts(t, pool, `SELECT scope FROM watchdog_spend GROUP BY scope
-			HAVING sum(requests) = 0`), "it keeps its currency")
-	})
 }
 
 // fill writes active sessions with an event in the last five minutes, and stalled ones. One in ten has a threshold of
@@ -258,19 +237,7 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 var timestamp = regexp.MustCompile(`'(\d{4}-[^']*|1\d{15})'`)
 
 // fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
-const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices)`
-
-// fillSpend writes a scope for each of a thousand tenants, with ten windows each, and many slices.
-func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	mustExec(tb, pool, `
-		INSERT INTO watchdog_spend (scope, window_name) SELECT 'tenant-' || n, CASE WHEN w > 0 THEN 'day ' || w ELSE '' END
-		FROM generate_series(1, 1000) AS n, generate_series(0, 10) AS w`, `
-		INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens, granted_output_tokens,
-			granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
-		SELECT 'slice-' || n, 'tenant-' || 1 + n % 1000, 'day ' || 1 + n % 10, now(), 0, 0, 0, 0, 1, 0, 0
-		FROM generate_series(1, 20000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
-}
+const fullScan = `Seq Scan on (watchdog_sessions|events)`
 
 // No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
@@ -294,7 +261,6 @@ func TestQueryPlans(t *testing.T) {
 	mustExec(t, pool, `INSERT INTO events
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
-	fillSpend(t, pool)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}

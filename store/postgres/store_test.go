@@ -96,17 +96,6 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestSpend(t *testing.T) {
-	t.Parallel()
-	for name, open := range setups {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
-		})
-	}
-}
-
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
@@ -132,12 +121,6 @@ func TestTransactionPooler(t *testing.T) {
 		t.Parallel()
 		s := through(t)
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
-	})
-	t.Run("keeps every rule of shared limits", func(t *testing.T) {
-		testrun.LongOnly(t)
-		t.Parallel()
-		s := through(t)
-		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
 		testrun.LongOnly(t)
@@ -232,8 +215,6 @@ func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error 
 		"History":  func() error { return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})) },
 		"Select":   func() error { return second(s.Select(ctx, selection)) },
 		"Transact": func() error { return s.Transact(ctx, counting("run-1")) },
-		"Take":     func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
-		"Return":   func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 		"Layers":   func() error { return second(s.Layers(ctx, "run-1")) },
 	}
 }
@@ -310,8 +291,7 @@ func (p putter) Spoil(ctx context.Context, runID string) error {
 const emptyTables = `DO $$
 	DECLARE one text;
 	BEGIN
-		FOREACH one IN ARRAY ARRAY['events', 'watchdog_sessions', 'watchdog_leases', 'watchdog_lease_ends', 'watchdog_spend',
-			'watchdog_slices']
+		FOREACH one IN ARRAY ARRAY['events', 'watchdog_sessions', 'watchdog_leases', 'watchdog_lease_ends']
 		LOOP
 			EXECUTE CASE WHEN pg_relation_size(one) > 65536 THEN 'TRUNCATE ' ELSE 'DELETE FROM ' END || one;
 		END LOOP;

@@ -50,7 +50,8 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 // because their owners have one: a limit is off when the first is taken, and on again when all are.
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
-		WHERE ` + withoutLimit + `) ` + limitAgain
+		WHERE (SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL) ` +
+	limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63

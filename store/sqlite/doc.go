@@ -63,25 +63,6 @@
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
 //
-// # Shared limits
-//
-// What shared limits are charged with, see [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of
-// a scope, and the slices in rows of watchdog_slices:
-//
-//	scope VARCHAR(255), window_name VARCHAR(64), currency VARCHAR(16), ends_at TEXT NULL, and a column for each kind
-//
-//	id VARCHAR(36) PRIMARY KEY, scope VARCHAR(255), window_name VARCHAR(64), taken_at TEXT, host TEXT, pid INTEGER,
-//	returned_at TEXT NULL, and granted_ and returned_ columns for each kind
-//
-// The kinds are the fields of [watchdog.Totals], in snake_case. Host and pid are those of the process that took the
-// slice. The row of a scope without a window_name has the scope's currency and what counts for ever. The window is that
-// of the machine's clock. The store deletes none of these rows; a window that ended long ago may go, together with its
-// slices:
-//
-//	DELETE FROM watchdog_slices WHERE (scope, window_name) IN (
-//		SELECT scope, window_name FROM watchdog_spend WHERE ends_at < datetime('now', '-90 days'));
-//	DELETE FROM watchdog_spend WHERE ends_at < datetime('now', '-90 days');
-//
 // # Durable, and still fast
 //
 // When Append returns nil the events are on disk. A file that [Open] opened is in WAL mode with synchronous=FULL. On a

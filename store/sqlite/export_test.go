@@ -75,5 +75,4 @@ var (
 	_ session.BatchCanceller      = (*Store)(nil)
 	_ watchdog.TransactionalStore = (*Store)(nil)
 	_ watchdog.LayerStore         = (*Store)(nil)
-	_ watchdog.SpendStore         = (*Store)(nil)
 )

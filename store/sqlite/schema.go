@@ -29,8 +29,7 @@ func schema() *storeflow.Schema {
 			"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "",
 			"{payload}", "JSON", "{due}", "INTEGER"),
 		Options: map[string]string{
-			"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
-			"watchdog_lease_ends": " WITHOUT ROWID",
+			"watchdog_sessions": " WITHOUT ROWID", "watchdog_lease_ends": " WITHOUT ROWID",
 		},
 		Index: `CREATE INDEX IF NOT EXISTS main.%s ON %s (%s)`,
 		Indexes: []storeflow.Index{

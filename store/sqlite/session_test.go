@@ -129,8 +129,6 @@ func callsOf(ctx context.Context, s *sqlite.Store) map[string]func() error {
 		"Stalled":                        func() error { return second(s.Stalled(ctx, benched)) },
 		"Ended":                          func() error { return second(s.Ended(ctx, "lease-1", nil)) },
 		"History":                        func() error { return second(s.History(ctx, session.HistoryQuery{By: session.ByHost})) },
-		"Take":                           func() error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
-		"Return":                         func() error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 	}
 }
 
@@ -160,13 +158,6 @@ func readsOnly(t *testing.T, s *sqlite.Store, fails func(name string, err error)
 		} else if !strings.HasSuffix(name, "nothing") {
 			fails(name, err)
 		}
-	}
-}
-
-// sliceOf returns a slice that needs so many requests of so many.
-func sliceOf(id string, least, limit int64) watchdog.Slice {
-	return watchdog.Slice{
-		ID: id, Scope: "tenant-1", Least: watchdog.Totals{Requests: least}, Limit: watchdog.Totals{Requests: limit},
 	}
 }
 

@@ -130,13 +130,6 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-func TestSpend(t *testing.T) {
-	t.Parallel()
-	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
-		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return open(t) })
-	})
-}
-
 func TestDurableFile(t *testing.T) {
 	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
@@ -237,8 +230,7 @@ type putter struct {
 // emptied returns the store after it deleted all rows, for the next rule. That rule does not close it.
 func (p putter) emptied(t *testing.T) putter {
 	t.Helper()
-	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; "+
-		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; COMMIT")
+	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; COMMIT")
 	p.kept = true
 	return p
 }

@@ -61,7 +61,7 @@ func CheckLeftovers(t *testing.T, open func(log *slog.Logger), exec func(stateme
 		}
 		return all
 	}
-	tables := []string{"watchdog_outbox"}
+	tables := []string{"watchdog_outbox", "watchdog_spend"}
 	found := warnings()
 	equal(t, len(tables), len(found))
 	for i, warning := range found {

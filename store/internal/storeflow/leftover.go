@@ -16,6 +16,12 @@ var leftovers = []struct {
 	others             []string
 }{
 	{table: "watchdog_outbox", rows: "notices of ends that no webhook took"},
+	{
+		table: "watchdog_spend", rows: "what limits are charged with that runs shared or kept here",
+		where: "(input_tokens > 0 OR output_tokens > 0 OR tokens > 0 OR cost > 0 OR requests > 0 OR turns > 0 OR " +
+			"tool_calls > 0) AND (ends_at IS NULL OR ends_at > CURRENT_TIMESTAMP)",
+		others: []string{"watchdog_slices"},
+	},
 }
 
 // Leftovers returns what a version before left in the database, without what cannot be read.

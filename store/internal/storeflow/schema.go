@@ -141,37 +141,6 @@ var Tables = []Table{
 		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
 		{"attempt", "{integer} NOT NULL"},
 	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
-	// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
-	// for each window that something was charged in.
-	{Name: "watchdog_spend", Columns: slices.Concat([]Column{
-		{"scope", "VARCHAR(255){bytes} NOT NULL"},
-		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
-		{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
-		{"ends_at", "{time}"},
-	}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
-	{Name: "watchdog_slices", Columns: slices.Concat([]Column{
-		{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
-		{"scope", "VARCHAR(255){bytes} NOT NULL"},
-		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
-		{"taken_at", "{time} NOT NULL"},
-		{"host", "{text} NOT NULL DEFAULT ''"},
-		{"pid", "{integer} NOT NULL DEFAULT 0"},
-	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
-		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
-}
-
-// kindColumns has columns for the kinds that there are in this version of the schema: one that comes later is a column
-// that a later version adds.
-func kindColumns(prefix, is string) (all []Column) {
-	for _, kind := range SpendKinds[:7] {
-		all = append(all, Column{prefix + kind, is})
-	}
-	return all
-}
-
-// indexes are those of both stores. Who deletes a window of watchdog_spend finds its slices by their index.
-var indexes = []Index{
-	{"watchdog_slices_window", "watchdog_slices", "scope, window_name"},
 }
 
 // Migrate makes what is missing, and notes the version. A table of events that exists is taken over.
@@ -295,7 +264,7 @@ func (s *Schema) makeIndexes(d Database) error {
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(indexes, s.Indexes)
+	all := slices.Clone(s.Indexes)
 	for _, i := range MissingIndexes(existing) {
 		all = append(all, Index{i.Name, "events", `"` + strings.Join(i.Columns, `", "`) + `"`})
 	}
