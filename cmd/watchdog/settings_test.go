@@ -21,7 +21,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
-	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
@@ -34,7 +33,7 @@ func TestCounts(t *testing.T) {
 	spend, codes := document(t, "spend"), document(t, "events-codes")
 	all := watchdog.Spend{}
 	for _, count := range taxonomy.Counts {
-		*taxonomytest.Of(&all, count) = 1_000_000
+		*countIn(&all, count) = 1_000_000
 		code := watchdog.StopReason(record.LimitCode(count.Limit))
 		t.Run(count.Name, func(t *testing.T) {
 			require.Equal(t, code, overspent(t, count))
@@ -42,7 +41,7 @@ func TestCounts(t *testing.T) {
 			require.False(t, code.Timeout())
 			require.Regexp(t, "`"+count.Field+"`.*`"+string(code)+"`", spend)
 			require.Contains(t, codes, "| `"+string(code)+"` | "+taxonomy.Find(count.Limit).Meaning+" |")
-			require.EqualValues(t, 5, *taxonomytest.Of(&fromFile(t, "spend: {"+count.Name+": "+five(count)+"}").Spend, count))
+			require.EqualValues(t, 5, *countIn(&fromFile(t, "spend: {"+count.Name+": "+five(count)+"}").Spend, count))
 			ladders := fromFile(t, "spend: {"+count.Name+": "+five(count)+"}\n  ladders: {"+count.Limit+": [wait]}").Ladders
 			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveWait}, field(ladders, count.Limit))
 		})
@@ -104,22 +103,49 @@ func keyOf(t *testing.T, settings, limit string) string {
 
 // overspent is the code that a run ends with that used more than one of the count.
 func overspent(t *testing.T, count taxonomy.Count) watchdog.StopReason {
+	var limit watchdog.Spend
+	*countIn(&limit, count) = 1
 	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-		Budget: watchdog.Budget{Spend: taxonomytest.Spend(count, 1)}, Logger: slog.New(slog.DiscardHandler),
+		Budget: watchdog.Budget{Spend: limit}, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	defer wd.Close()
 	for range 2 { // errors and retries are exceeded by the second
 		if charge, err := wd.Admit(t.Context(), "", watchdog.Amount{}); err == nil {
-			_ = charge.Settle(taxonomytest.Amount(count, 2))
+			_ = charge.Settle(two(count))
 		}
 	}
 	if count.Name == "call_input" {
-		_, _ = wd.Admit(t.Context(), "", taxonomytest.Amount(count, 2))
+		_, _ = wd.Admit(t.Context(), "", two(count))
 	}
 	<-wd.Context().Done()
 	require.Equal(t, count.Name, wd.Stop().Usage.Limit)
 	return wd.Stop().Code
+}
+
+// two is a call that counts two, or one call in a row.
+func two(c taxonomy.Count) (a watchdog.Amount) {
+	switch c.Name {
+	case "tokens", "call_input":
+		a.InputTokens = 2
+	case "errors":
+		a.Result = watchdog.ResultError
+	case "retries":
+		a.Result = watchdog.ResultRetry
+	default:
+		*countIn(&a, c) = 2
+	}
+	return a
+}
+
+// countIn is the number that a *watchdog.Spend or *watchdog.Amount has for the count. Money is in euros.
+func countIn(owner any, c taxonomy.Count) *int64 {
+	field := reflect.ValueOf(owner).Elem().FieldByName(c.Field)
+	if money, ok := reflect.TypeAssert[*watchdog.Money](field.Addr()); ok {
+		money.Currency = "EUR"
+		return &money.Micros
+	}
+	return field.Addr().Interface().(*int64)
 }
 
 // fromFile is the budget of a file of settings.
