@@ -30,6 +30,9 @@ import (
 // then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written, but for
 // the start of a run that is to [Run].Continue.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
+	if parent, ok := ctx.(handle.Fresh); ok {
+		return cfg.begin(parent.Context, run)
+	}
 	w, err := attach(ctx, run, &cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)
@@ -111,20 +114,19 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	return w, cfg, err
 }
 
-// Begin is [New] for the other packages of this module, which guard a command in a run of its own: the window begins
-// now and shares nothing with any other, whatever clocks say. Nothing is read and nothing is spent, and without a Store
-// nothing is kept. It is no part of New so that a program without runs of its own does not link what reads their
-// events.
-func (cfg Config) Begin(parent handle.Fresh, run Run) (*Watchdog, error) {
+// begin is New for the other packages of this module, which guard a command in a run of its own: the window begins now
+// and shares nothing with any other, whatever clocks say. Nothing is read and nothing is spent, and without a Store
+// nothing is kept.
+func (cfg *Config) begin(parent context.Context, run Run) (*Watchdog, error) {
 	if cfg.Store == nil {
 		cfg.Store = nowhere{}
 	}
 	at := clocks.Now(cfg.Clock)
 	run.StartedAt = at
-	if err := cfg.check(parent.Context, run, at); err != nil {
+	if err := cfg.check(parent, run, at); err != nil {
 		return nil, err
 	}
-	w, err := newWatchdog(parent.Context, run, cfg.inForce())
+	w, err := newWatchdog(parent, run, cfg.inForce())
 	if err != nil {
 		return nil, err
 	}

@@ -321,11 +321,11 @@ func TestObserveOnlyOnce(t *testing.T) {
 func TestExtend(t *testing.T) {
 	runFixture(t, "a run that is cancelled elsewhere while it is recorded is not extended", func(b *fixture) {
 		operator := b.attach()
-		cancel := func() { _, _ = operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout}) }
+		cancel := func() { _, _ = operator.Cancel(watchdog.Cancellation{Reason: "iteration_timeout"}) }
 		b.cfg.Store = beforeAppend(b.store, cancel)
 		wd := b.attach()
 		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrEnded)
-		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.IterationTimeout)
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.StopReason("iteration_timeout"))
 	})
 	runFixture(t, "nor is one that is closed meanwhile", func(b *fixture) {
 		goOn, wd, extended := b.store.hangs(), b.attach(), make(chan error, 1)

@@ -182,13 +182,13 @@ func TestDisabledEnds(t *testing.T) {
 	}
 	t.Run("Cancel, with a stop, which a subscriber gets", func(t *testing.T) {
 		wd := switchedOff(t).attach()
-		stop := cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
+		stop := cancelRun(t, wd, watchdog.Cancellation{Reason: "iteration_timeout", ObserveOnly: true})
 		require.Nil(t, stop, "what is only observed leaves the run as it is")
 		got := make(chan watchdog.Directive, 1)
 		wd.Subscribe(func(d watchdog.Directive) { got <- d })
-		stop = cancelRun(t, wd, watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		stop = cancelRun(t, wd, watchdog.Cancellation{Reason: "iteration_timeout"})
 		require.Equal(t, watchdog.DirectiveCancel, (<-got).Kind)
-		require.Same(t, stop, requireStop(t, wd, watchdog.IterationTimeout))
+		require.Same(t, stop, requireStop(t, wd, watchdog.StopReason("iteration_timeout")))
 		require.NoError(t, wd.Close())
 	})
 }
@@ -261,7 +261,7 @@ func TestNoRun(t *testing.T) {
 		require.NoError(t, none.Close())
 	})
 	t.Run("what cannot be done without a run is an error that says so", func(t *testing.T) {
-		_, cancel := none.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		_, cancel := none.Cancel(watchdog.Cancellation{Reason: "iteration_timeout"})
 		_, layer := none.Layer("build", watchdog.Budget{})
 		for name, err := range map[string]error{
 			"Cancel": cancel, "Layer": layer, "Extend": none.Extend(time.Hour), "Interrupt": none.Interrupt("SIGINT"),
@@ -291,7 +291,7 @@ func likely(function reflect.Type) (args []reflect.Value) {
 		case in == reflect.TypeFor[time.Duration]():
 			arg = reflect.ValueOf(time.Minute)
 		case in == reflect.TypeFor[watchdog.Cancellation]():
-			arg = reflect.ValueOf(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+			arg = reflect.ValueOf(watchdog.Cancellation{Reason: "iteration_timeout"})
 		case in.Kind() == reflect.String:
 			arg = reflect.ValueOf("tool").Convert(in)
 		case in.Kind() == reflect.Func:

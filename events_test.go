@@ -44,7 +44,7 @@ func TestEventGoldens(t *testing.T) {
 		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.CommandTerminal})},
 		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
 		"cancel_host_lost":    {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionHostLost, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
-		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.GradeRegressing})},
+		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: "grade_regressing"})},
 		"observed_no_output":  {watchdog.EventWarning, func(b *fixture) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
 		"cancel": {watchdog.EventCancel, func(b *fixture) {
 			b.cfg.PollOnly = true

@@ -570,7 +570,7 @@ func TestFresh(t *testing.T) {
 		cfg := watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: time.Hour}}
 		old := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		time.Sleep(2 * time.Hour)
-		fresh, err := cfg.Begin(handle.Fresh{Context: t.Context()}, old)
+		fresh, err := watchdog.New(handle.Fresh{Context: t.Context()}, old, cfg)
 		require.NoError(t, err)
 		defer fresh.Close()
 		require.Nil(t, fresh.Stop())

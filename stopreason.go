@@ -63,42 +63,14 @@ const (
 	SessionHostLost StopReason = "watchdog_host_lost"
 )
 
-// The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them
-// only where the host asks it to, see [Watchdog.Cancel].
-const (
-	// InterviewMaxRoundsExhausted says that an interview asked as many rounds as it may.
-	InterviewMaxRoundsExhausted StopReason = "interview_max_rounds_exhausted"
-	// InterviewUnsafeGapsRemain says that an interview ended with questions that must not stay open.
-	InterviewUnsafeGapsRemain StopReason = "interview_unsafe_gaps_remain"
-	// InterviewPhaseDeadline says that the interview phase ran past its own deadline.
-	InterviewPhaseDeadline StopReason = "interview_phase_deadline"
-	// IterationTimeout says that one iteration of a loop took too long.
-	IterationTimeout StopReason = "iteration_timeout"
-	// WallClockExhausted says that a host's own loop used up its time between two iterations. It is the host's
-	// check at a boundary; [WallClockExceeded] is the watchdog's, which needs none.
-	WallClockExhausted StopReason = "wall_clock_exhausted"
-	// OscillationDetected says that a loop went back and forth between the same states.
-	OscillationDetected StopReason = "oscillation_detected"
-	// GradeRegressing says that a loop's results got worse from one iteration to the next.
-	GradeRegressing StopReason = "grade_regressing"
-	// MaxGenerationsReached says that a loop ran as many generations as it may.
-	MaxGenerationsReached StopReason = "max_generations_reached"
-)
+// guardReasons are the codes that are not those of limits.
+var guardReasons = []StopReason{
+	LoopDetected, CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
+}
 
-// hostReasons and guardReasons are the codes that are not those of limits.
-var (
-	hostReasons = []StopReason{
-		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
-		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
-	}
-	guardReasons = []StopReason{
-		LoopDetected, CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
-	}
-)
-
-// StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
-func StopReasons() []StopReason {
-	all := slices.Clone(hostReasons)
+// StopReasons returns every code of the watchdog's own: those of its limits, then those of the other guards of this
+// module. A host stops a run with a code of its own by [Watchdog.Cancel]. The slice is the caller's.
+func StopReasons() (all []StopReason) {
 	for _, limit := range taxonomy.Limits {
 		all = append(all, StopReason(record.LimitCode(limit.Name)))
 	}
@@ -107,9 +79,6 @@ func StopReasons() []StopReason {
 
 // Error returns the code.
 func (r StopReason) Error() string { return string(r) }
-
-// Known reports whether the code is one of [StopReasons].
-func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.Own() }
 
 // Own reports whether the code is one of the watchdog's own: of its limits, or of another guard of this module.
 func (r StopReason) Own() bool {

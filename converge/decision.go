@@ -36,12 +36,15 @@ type Decision struct {
 	New, Gone, Same []string
 }
 
-// StopReason returns the code for a host's session row. It is [watchdog.OscillationDetected] after giving up on a
-// loop that went back and forth. It is empty for every other decision: there is no code for a loop that keeps ending
+// Oscillation is the code of a loop that went back and forth between the same sets. [watchdog.Watchdog.Cancel] takes it.
+const Oscillation watchdog.StopReason = "oscillation_detected"
+
+// StopReason returns the code for a host's session row. It is [Oscillation] after giving up on a loop that went back
+// and forth. It is empty for every other decision: there is no code for a loop that keeps ending
 // the same.
 func (d Decision) StopReason() watchdog.StopReason {
 	if d.Advice == GiveUp && d.Oscillates {
-		return watchdog.OscillationDetected
+		return Oscillation
 	}
 	return ""
 }

@@ -52,7 +52,7 @@ type reasons struct {
 
 // bounded returns the code, or [OtherReason] if there are too many others already.
 func (r *reasons) bounded(code watchdog.StopReason) watchdog.StopReason {
-	if code.Known() {
+	if code.Own() {
 		return code
 	}
 	r.mu.Lock()

@@ -214,12 +214,12 @@ func TestTrips(t *testing.T) {
 			require.NoError(f.t, wd.Close())
 		}
 		wd := f.attachIn(context.Background(), "s-last", laddered)
-		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.GradeRegressing})
+		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.LoopDetected})
 		require.NoError(f.t, err)
 		require.NoError(f.t, wd.Close())
 		require.EqualValues(f.t, 1, f.count(trips, reason("out_of_tokens_0")))
 		require.EqualValues(f.t, 5, f.count(trips, reason(otelwatchdog.OtherReason)))
-		require.EqualValues(f.t, 1, f.count(trips, reason(watchdog.GradeRegressing)), "a code of the watchdog is never other")
+		require.EqualValues(f.t, 1, f.count(trips, reason(watchdog.LoopDetected)), "a code of the watchdog is never other")
 		require.Len(f.t, f.metrics()[trips].Data.(metricdata.Sum[int64]).DataPoints, otelwatchdog.MaxHostReasons+2)
 	})
 }

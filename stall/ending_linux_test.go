@@ -100,7 +100,7 @@ func endings(tb testing.TB) []ending {
 		{name: "its context, disabled", set: func(c *stall.Config) {
 			c.Disabled, c.Terminal, c.NoOutput = true, readyLine, time.Millisecond
 		}, is: errEnough},
-		{name: "the run around it", set: func(*stall.Config) {}, is: watchdog.OscillationDetected, around: &watchdog.Budget{}},
+		{name: "the run around it", set: func(*stall.Config) {}, is: watchdog.StopReason("oscillation_detected"), around: &watchdog.Budget{}},
 		{name: "the wall clock of the run around it", set: func(*stall.Config) {}, is: watchdog.WallClockExceeded,
 			around: &watchdog.Budget{WallClock: 3 * time.Second}},
 	}...)
@@ -140,8 +140,8 @@ func endOne(t *testing.T, c ending, start string, action stall.TripAction) {
 		switch {
 		case errors.Is(c.is, errEnough):
 			end(errEnough)
-		case errors.Is(c.is, watchdog.OscillationDetected):
-			_, _ = around.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
+		case errors.Is(c.is, watchdog.StopReason("oscillation_detected")):
+			_, _ = around.Cancel(watchdog.Cancellation{Reason: "oscillation_detected"})
 		}
 	}
 	f.cfg.OnStall, f.cfg.OnTerminal = action, action

@@ -153,9 +153,9 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		budget.WallClock = watchdog.NoLimit
 		logger = slog.New(slog.DiscardHandler) // of what ends the command the result tells
 	}
-	w, err = watchdog.Config{
+	w, err = watchdog.New(handle.Fresh{Context: ctx}, run, watchdog.Config{
 		Disabled: c.Disabled, Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
-	}.Begin(handle.Fresh{Context: ctx}, run)
+	})
 	return w, false, err
 }
 

@@ -37,7 +37,7 @@ func TestCounts(t *testing.T) {
 		code := watchdog.StopReason(record.LimitCode(count.Limit))
 		t.Run(count.Name, func(t *testing.T) {
 			require.Equal(t, code, overspent(t, count))
-			require.True(t, code.Known())
+			require.True(t, code.Own())
 			require.False(t, code.Timeout())
 			require.Regexp(t, "`"+count.Field+"`.*`"+string(code)+"`", spend)
 			require.Contains(t, codes, "| `"+string(code)+"` | "+taxonomy.Find(count.Limit).Meaning+" |")

@@ -49,11 +49,11 @@ func stopped(tb testing.TB, store testStore, runID string) {
 	require.NoError(tb, err)
 	require.NoError(tb, layer.Close())
 	run.Note("tool: grep \x1b[31m")
-	_, err = run.Cancel(watchdog.Cancellation{Reason: watchdog.GradeRegressing})
+	_, err = run.Cancel(watchdog.Cancellation{Reason: "grade_regressing"})
 	require.NoError(tb, err)
 	require.NoError(tb, run.Close())
 	_, err = store.End(tb.Context(), []session.Ending{{
-		RunID: runID, Attempt: 1, Status: session.Cancelled, Reason: watchdog.GradeRegressing,
+		RunID: runID, Attempt: 1, Status: session.Cancelled, Reason: "grade_regressing",
 	}})
 	require.NoError(tb, err)
 }
@@ -71,7 +71,7 @@ func TestWhy(t *testing.T) {
 			checkText(t, o.stdout)
 			assert.Regexp(t, `^run      s-1 on host-a
 state    stopped \S+ \S+ UTC, \S+ ago
-why      a loop's results got worse
+why      its host or another guard stopped it
          grade_regressing, by its host
 doing    last noted "tool: grep \[31m"
 started  \S+ \S+ UTC
@@ -86,7 +86,7 @@ $`, o.stdout)
 			o := program(t, "why", "--store", url, "--json", "s-1").must(t, 0)
 			var s story.Story
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
-			assert.Equal(t, watchdog.GradeRegressing, s.End.Code)
+			assert.Equal(t, watchdog.StopReason("grade_regressing"), s.End.Code)
 			assert.Equal(t, 1, strings.Count(o.stdout, "\n"))
 		})
 		t.Run("one that lives", func(t *testing.T) {

@@ -130,8 +130,9 @@ func TimerOf(ctx context.Context) Timer {
 	return t
 }
 
-// A Fresh is the parent of a run that a package of this module begins, see the Begin of watchdog.Config.
-type Fresh struct{ Context context.Context }
+// A Fresh has watchdog.New begin a run in its Context that reads nothing and shares nothing with any other. What is in
+// the run does not find it.
+type Fresh struct{ context.Context }
 
 // An Observer measures a run that a package beside the root began in ctx, by the run's own context. It returns what to
 // call when the run has ended.

@@ -474,7 +474,7 @@ func TestStale(t *testing.T) {
 			{watchdog.HoldExceeded, &held, story.Meaning(watchdog.HoldExceeded)},
 			{watchdog.TokensExceeded, state, "it reached its limit: tokens: 2,000 of 2,000 used"},
 			{watchdog.CostExceeded, state, "it reached its limit: cost: 6.40 EUR of 6.40 EUR used"},
-			{watchdog.IterationTimeout, state, "one iteration of a loop took too long"},
+			{"iteration_timeout", state, "its host or another guard stopped it"},
 			{"of_a_host", state, "its host or another guard stopped it"},
 		} {
 			r := row("s-1", session.Cancelled, c.state)

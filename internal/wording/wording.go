@@ -78,7 +78,7 @@ const hostLost = "its process was found dead or cut off, and "
 const NeverOutput = "never_output"
 
 // others are the reasons that no limit gives its name to: how the sentence of a length of time begins, and what it is
-// without numbers, as docs/events-codes.md has it. The last ones are of hosts.
+// without numbers, as docs/events-codes.md has it.
 var others = [...]struct{ reason, lead, meaning string }{
 	{"loop_detected", "", "it did the same again and got the same"},
 	{"no_output", "no output for", "its command wrote nothing for too long"},
@@ -87,14 +87,6 @@ var others = [...]struct{ reason, lead, meaning string }{
 	{"terminal", "", "its command came to a state that it cannot get out of"},
 	{"idle_timeout", "nothing new for", "the session had nothing new in the database for too long, whoever ran it"},
 	{"host_lost", hostLost + "nothing new for", hostLost + "nothing new came for too long"},
-	{"interview_max_rounds_exhausted", "", "an interview asked as many rounds as it may"},
-	{"interview_unsafe_gaps_remain", "", "an interview left questions open that must not be"},
-	{"interview_phase_deadline", "", "the interview ran past its own deadline"},
-	{"iteration_timeout", "", "one iteration of a loop took too long"},
-	{"wall_clock_exhausted", "", "a host's own check between two iterations found its time used up"},
-	{"oscillation_detected", "", "a loop went back and forth between the same states"},
-	{"grade_regressing", "", "a loop's results got worse"},
-	{"max_generations_reached", "", "a loop ran as many generations as it may"},
 }
 
 // Meaning is why a run is stopped for a reason, without numbers; empty for a reason that is not known.

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -138,5 +139,23 @@ func TestValidID(t *testing.T) {
 		"1234567890123456789012345678901234567": false, // one more than fits the narrowest column
 	} {
 		require.Equal(t, valid, state.ValidID(id), "%q", id)
+	}
+}
+
+// TestCodes checks that the watchdog ends a session with each code of this host's.
+func TestCodes(t *testing.T) {
+	for _, code := range []watchdog.StopReason{
+		state.InterviewMaxRoundsExhausted, state.InterviewUnsafeGapsRemain, state.InterviewPhaseDeadline,
+		state.IterationTimeout, state.WallClockExhausted, state.OscillationDetected, state.GradeRegressing,
+		state.MaxGenerationsReached,
+	} {
+		w, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+		require.NoError(t, err)
+		stop, err := w.Cancel(watchdog.Cancellation{Reason: code})
+		require.NoError(t, err)
+		require.Equal(t, code, stop.Code)
+		require.ErrorIs(t, context.Cause(w.Context()), code)
+		require.False(t, code.Own())
+		require.NoError(t, w.Close())
 	}
 }
