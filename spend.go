@@ -116,7 +116,7 @@ func currencyFlaw(currency string) string {
 // checkUsed finds what no [Watchdog.Usage] has returned.
 func (s *Spend) checkUsed() error {
 	for i, u := range s.Used {
-		flaw := ""
+		var flaw string
 		switch currency := cmp.Or(s.Cost.Currency, u.Currency); {
 		case verdict.KindOf(u.Limit) < 0:
 			flaw = fmt.Sprintf("has the limit %q, which is none; use what Usage returned", u.Limit)
@@ -186,7 +186,8 @@ func limitOf(limit int64) int64 {
 func (s *Spend) isZero() bool {
 	numbers := s.InputTokens | s.OutputTokens | s.Tokens | s.CallInput | s.Requests | s.Turns | s.ToolCalls | s.Errors |
 		s.Retries
-	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil && s.Used == nil
+	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil &&
+		s.Used == nil
 }
 
 // none reports whether nothing is limited.

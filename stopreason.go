@@ -44,8 +44,8 @@ const (
 	ErrorsExceeded StopReason = "watchdog_errors_exceeded"
 )
 
-// The codes of other guards: of loops, of commands and of sessions in a database. They end a run by [Watchdog.Cancel] or
-// write its cancel themselves.
+// The codes of other guards: of loops, of commands and of sessions in a database. They end a run by [Watchdog.Cancel]
+// or write its cancel themselves.
 const (
 	// LoopDetected says that the run did the same again and got the same. A host that finds that, with package loop,
 	// cancels the run with it.

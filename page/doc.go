@@ -29,8 +29,8 @@
 // While somebody looks, one goroutine lists the live runs, twice a second, or more seldom when the database is slow:
 // at most a twentieth of the time goes into that. It sends what has changed to all readers in one frame, at most four
 // times a second, made once and shared. The page of a run is drawn anew when its row or that of a layer changes, and
-// every five seconds while it runs. Without readers nothing is asked. A reader that does not take what it is sent is dropped, and a browser then connects
-// anew and gets the present state. Without its script the page reloads itself.
+// every five seconds while it runs. Without readers nothing is asked. A reader that does not take what it is sent is
+// dropped, and a browser then connects anew and gets the present state. Without its script the page reloads itself.
 //
 // # What it does not do
 //

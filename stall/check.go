@@ -102,7 +102,8 @@ func (c *Config) checkTail() error {
 	case t.Bytes < 1 || t.Bytes > maxTail:
 		return invalid("Tail.Bytes is %d; use 1 to %d", t.Bytes, maxTail)
 	case t.Redact == nil:
-		return invalid("Tail.Redact is not set; output can hold secrets: set what removes them, such as a detector of gitleaks")
+		return invalid("Tail.Redact is not set; output can hold secrets: set what removes them, such as a detector of " +
+			"gitleaks")
 	case c.Artifacts == "":
 		return invalid("Tail is set and Artifacts is not; set Artifacts to the folder for the tail")
 	}

@@ -288,8 +288,8 @@ func (r *Run) TakeAside(in *machine.Input) {
 	k.askAside(r.Tree)
 }
 
-// Retry appends again, as a poll does, what is pending, unless that is being done. It holds up a poll only if there is no other
-// goroutine, for what is left of its time-out since began.
+// Retry appends again, as a poll does, what is pending, unless that is being done. It holds up a poll only if there is no
+// other goroutine, for what is left of its time-out since began.
 func (r *Run) Retry(began time.Time) {
 	if r.Record.WantAgain() {
 		k := Work{record: []*lane.Recorder{&r.Record}}
