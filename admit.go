@@ -52,11 +52,9 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	return Charge{c.of, c.out.ID}, nil
 }
 
-func (r *run) checkCall(key string, amounts ...*Amount) error {
-	for _, a := range amounts {
-		if flaw := a.flaw(); flaw != "" {
-			return r.invalidCall("amount", flaw)
-		}
+func (r *run) checkCall(key string, most *Amount) error {
+	if flaw := most.flaw(); flaw != "" {
+		return r.invalidCall("amount", flaw)
 	}
 	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" && key != "" {
 		return r.invalidCall("key", "it "+flaw)

@@ -1,4 +1,4 @@
-// Package memory keeps what an event store keeps, in memory: events, and what shared limits are charged with. The root makes its Memory of it.
+// Package memory keeps what an event store keeps, in memory. The root makes its Memory of it.
 //
 // It checks nothing of what it is given: the root does.
 package memory

@@ -109,7 +109,7 @@ type (
 	Spend struct {
 		Limit     string `json:"limit"`
 		Tool      string `json:"tool,omitempty"`
-		Scope     string `json:"scope,omitempty"`
+		Scope     string `json:"scope,omitempty"`    // who shared it, of an older version
 		Currency  string `json:"currency,omitempty"` // its numbers are micro-units then
 		Used      Number `json:"used"`
 		Admitted  Number `json:"admitted,omitempty"`

@@ -222,12 +222,6 @@ func (s *Spend) Extend(i int, more int64) {
 	count.tripped, count.needed, count.quiet, count.opened = 0, 0, 0, 0
 }
 
-// AddLimits adds limits of which nothing is used.
-func (s *Spend) AddLimits(limits []CountLimit) {
-	s.Limits = append(slices.Clip(s.Limits), limits...)
-	s.Counts = append(s.Counts, make([]Count, len(limits))...)
-}
-
 // Restore puts a limit where it stood before the attach: what it was given more, which warnings it had, whether the
 // host was asked to wrap up, and where it stands on its ladder.
 func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
