@@ -76,8 +76,8 @@ func (p price) of(in, out int64) watchdog.Amount {
 const maxTokens = 1024
 
 // ask has the model answer, and returns when its stream has ended. The call is charged to the run before it is made,
-// with the most that it can cost, and afterwards with what it did: no cap is exceeded, however many agents call at once.
-// What breaks off stays charged with the most, because it may be billed.
+// with the most that it can cost, and afterwards with what it did: no cap is exceeded, however many agents call at
+// once. What breaks off stays charged with the most, because it may be billed.
 func (a api) ask(ctx context.Context, wd *watchdog.Watchdog, said []message, tools []tool) (message, error) {
 	body, err := json.Marshal(map[string]any{
 		"model": a.model, "max_tokens": maxTokens, "stream": true, "messages": said, "tools": tools,
