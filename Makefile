@@ -57,7 +57,7 @@ race: ## run them under the race detector
 
 # Names only: WATCHDOG_LONG also lengthens tests that take many minutes then. See racing.Rounds.
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
-long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestReplayIsLife|TestTracedAlike
+long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog/internal/driver"
-	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -77,35 +76,6 @@ func (a *account) nearest() *run {
 		}
 	}
 	return nil
-}
-
-// traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
-// the tree.
-func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal, currency string) {
-	if r := a.nearest(); r != nil && r.Tree.Trace != nil {
-		told := machine.Signal{Signal: s, Currency: currency}
-		r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
-	}
-}
-
-// traceSpent traces how far the counted limits are used when the run is attached. The caller holds no lock.
-func (a *account) traceSpent(r *run, found *fold.Window) {
-	if a == nil || r.Tree.Trace == nil {
-		return
-	}
-	r.Locked(func() {
-		for _, u := range a.usage() {
-			key := fold.CountKey(u.Limit, u.Tool)
-			s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
-			if i := machine.LimitOf(a.Spend, key); i >= 0 {
-				c := &a.Spend.Counts[i]
-				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
-			}
-			s.Run, s.At = r.Node.Run, r.Elapsed()
-			r.trace().Add(s)
-		}
-	})
-	r.Tree.DeliverTrace()
 }
 
 // usage is how far each limit is used. The caller holds the tree.

@@ -98,26 +98,12 @@ func (c *admission) try(ctx context.Context) (err error) {
 		err = c.err()
 	}
 	var k driver.Work
-	c.trace(&k)
 	if c.out.Look {
 		c.of.look(&k)
 	}
 	in.tree.Unlock()
 	k.DoAll(in.tree)
 	return err
-}
-
-// trace traces the call if it was charged or refused. The caller holds the tree.
-func (c *admission) trace(k *driver.Work) {
-	s := verdict.Signal{Kind: verdict.SignalAdmit, Serial: c.out.ID.Serial(), Use: c.call.Use}
-	switch c.out.Did {
-	case ledger.Charged:
-		c.of.traceCall(k, nil, s, c.call.Currency)
-	case ledger.Refused:
-		_, r := c.inTheWay()
-		s.Refused = true
-		c.of.traceCall(k, &r.Node, s, c.call.Currency)
-	}
 }
 
 // err is why the call was not charged. The caller holds the tree.
@@ -174,16 +160,10 @@ func (c Charge) Settle(used Amount) error {
 	var o ledger.Outcome
 	var use verdict.Use
 	used.setUse(&use)
-	said := use.Tool
 	in := c.of.in
 	in.tree.Lock()
 	in.Settle(c.id, &use, used.Cost.Currency, &o)
 	var k driver.Work
-	if o.Did == ledger.Settled {
-		use.Tool = said
-		told := verdict.Signal{Kind: verdict.SignalSettle, Serial: c.id.Serial(), Use: use}
-		c.of.traceCall(&k, nil, told, used.Cost.Currency)
-	}
 	if o.Look {
 		c.of.look(&k)
 	}
@@ -203,12 +183,7 @@ func (c Charge) Void() error {
 	}
 	in := c.of.in
 	in.tree.Lock()
-	open := in.Void(c.id)
-	var k driver.Work
-	if open {
-		c.of.traceCall(&k, nil, verdict.Signal{Kind: verdict.SignalVoid, Serial: c.id.Serial()}, "")
-	}
-	in.tree.Unlock()
-	k.DoAll(in.tree)
+	defer in.tree.Unlock()
+	in.Void(c.id)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
-	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -95,7 +94,6 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		}
 		return attach(ctx, named, cfg, resume)
 	}
-	r.account.Load().traceSpent(r, &found)
 	r.start()
 	return w, nil
 }
@@ -200,15 +198,11 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	t.Init(ctx, cfg.place(&made.store), &r.Run, r, machine.Name{
 		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
 	})
-	if cfg.OnSignal != nil {
-		// Signals are queued while the lock is held and delivered by whoever unlocks it.
-		t.Trace = feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { cfg.OnSignal(s) }) })
-	}
 	r.Node.Rules = machine.Rules{
 		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, AsksBusy: cfg.Busy != nil,
 		Records: cfg.RecordInterrupts,
 	}
-	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.Keeper != nil
 	r.setUp(heeds)
 	return &made.Watchdog, nil
 }

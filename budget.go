@@ -237,14 +237,6 @@ func (l *Ladders) none() bool {
 		len(l.Turns)+len(l.ToolCalls)+len(l.Errors) == 0
 }
 
-// copied are ladders that the host does not change.
-func (l Ladders) copied() Ladders {
-	for _, ladder := range l.listed() {
-		*ladder.rungs = slices.Clone(*ladder.rungs)
-	}
-	return l
-}
-
 // heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
 func (l *Ladders) heedsProgress() bool {
 	others := *l

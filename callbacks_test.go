@@ -49,28 +49,6 @@ func TestHostThatBlocks(t *testing.T) {
 		closer := &closingHandler{Handler: slog.DiscardHandler}
 		requireAllEnd(t, 300, func(int) *slog.Logger { return slog.New(closer) }, closer.add)
 	})
-	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
-		for name, end := range map[string]func(*watchdog.Watchdog){
-			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
-			"Cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(noOutput) },
-			"Interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
-		} {
-			for _, pollOnly := range []bool{false, true} {
-				var told atomic.Int32
-				cfg := watchdog.Config{Budget: nine, PollOnly: pollOnly, OnSignal: func(s watchdog.Signal) {
-					time.Sleep(time.Millisecond)
-					if s.Kind == watchdog.SignalEnd {
-						told.Add(1)
-					}
-				}}
-				inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-					time.Sleep(time.Second) // until it was told of the beginning: whoever is at that tells it of the end, too
-					end(wd)
-					require.EqualValues(t, 1, told.Load(), name)
-				})
-			}
-		}
-	})
 }
 
 // A closingHandler is a log that closes all runs whenever it is asked.
@@ -187,7 +165,6 @@ func TestPanicValue(t *testing.T) {
 	t.Run("of a callback is not logged; its type is, and where it happened", func(t *testing.T) {
 		log := logged(t, watchdog.Config{
 			Store: &watchdog.Memory{}, Budget: budget, PollOnly: true,
-			OnSignal:  func(watchdog.Signal) { panic(errors.New(canaryPanic)) },
 			OnWarning: func(watchdog.Warning) { panic([]string{canaryPanic}) },
 		}, func(wd *watchdog.Watchdog) {
 			wd.Subscribe(func(watchdog.Directive) { panic(canaryPanic) })
@@ -195,7 +172,7 @@ func TestPanicValue(t *testing.T) {
 			wd.Fired()
 		})
 		for _, want := range []string{
-			"in=OnSignal panic_type=*errors.errorString", "in=OnWarning panic_type=[]string",
+			"in=OnWarning panic_type=[]string",
 			"in=Subscribe panic_type=string", "callbacks_test.go",
 		} {
 			require.Contains(t, log, want)
@@ -276,17 +253,11 @@ func TestCallbacksOfOneLook(t *testing.T) {
 	for name, call := range calls {
 		runSynced(t, "a look finds a warning, a directive and a stop, and each calls "+name, func(t *testing.T) {
 			var wd *watchdog.Watchdog
-			var warnings, signals int
+			var warnings int
 			store, cfg := &flakyStore{}, asked
 			cfg.Store, cfg.PollOnly = store, true
 			cfg.Budget.WallClock, cfg.Budget.WarnAt = 90*time.Second, []float64{0.5}
 			cfg.OnWarning = func(watchdog.Warning) { warnings++; call(wd) }
-			cfg.OnSignal = func(s watchdog.Signal) {
-				if s.Kind == watchdog.SignalEnd {
-					signals++
-					call(wd)
-				}
-			}
 			wd = guard(t, cfg)
 			var told reader
 			wd.Subscribe(func(d watchdog.Directive) { told.tell(d); call(wd) })
@@ -295,7 +266,7 @@ func TestCallbacksOfOneLook(t *testing.T) {
 			require.Equal(t, noOutput.Reason, stop.Code)
 			require.Equal(t, []string{"wait 1", "cancel 1"}, told.all())
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-			require.Equal(t, []int{1, 1}, []int{warnings, signals})
+			require.Equal(t, 1, warnings)
 			require.NoError(t, wd.Close())
 		})
 	}
@@ -449,7 +420,7 @@ func TestBusyTogether(t *testing.T) {
 	})
 	runSynced(t, "an answer decides although the run around ends before that of another", func(t *testing.T) {
 		var asked atomic.Int32
-		notBusy, store := 0, &watchdog.Memory{}
+		store := &watchdog.Memory{}
 		all := attachAll(t, 1, func(int) watchdog.Config {
 			return watchdog.Config{
 				Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
@@ -458,11 +429,6 @@ func TestBusyTogether(t *testing.T) {
 						time.Sleep(3 * time.Millisecond) // the first answer waits for this one
 					}
 					return false
-				},
-				OnSignal: func(s watchdog.Signal) {
-					if s.Kind == watchdog.SignalNotBusy {
-						notBusy++
-					}
 				},
 			}
 		})
@@ -487,7 +453,6 @@ func TestBusyTogether(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, waits)
-		require.Equal(t, waits, notBusy)
 	})
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	// window, of a hold's cap for that hold, of idle in a stretch of silence, of no progress until there is some.
 	ObserveOnly bool
 	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
-	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, cap of a hold or
+	// The Store, the Keeper and OnWarning are never called, no timer is set, and no limit, cap of a hold or
 	// warning ever trips: [Watchdog.Remaining] is [NoLimit]. A wrong config is an error all the same, so that the guard
 	// can be switched on again.
 	//
@@ -64,11 +64,6 @@ type Config struct {
 	Busy func() bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
-	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
-	// time, with no lock held: it may call the watchdog. With it a signal costs two locks. A panic in it is logged. The
-	// signals of layers are in it, too, each with its run. What is decided is the same with it and without. Nil keeps no
-	// trace.
-	OnSignal func(Signal)
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
 	// [github.com/seed62658d38/watchdog/session.Keeper]. It needs a Store. Layers are not kept.
 	Keeper Keeper
@@ -160,6 +155,6 @@ func (cfg *Config) inForce() *Config {
 		return cfg
 	}
 	off := *cfg
-	off.Store, off.Keeper, off.OnSignal, off.RecordInterrupts = nowhere{}, nil, nil, false
+	off.Store, off.Keeper, off.RecordInterrupts = nowhere{}, nil, false
 	return &off
 }

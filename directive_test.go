@@ -457,17 +457,6 @@ func TestExtendSpend(t *testing.T) {
 		require.Empty(f.t, f.events(watchdog.EventExtend))
 		require.Len(f.t, f.events(watchdog.EventCancel), 1)
 	})
-	runFixture(t, "a trace has it", func(f *fixture) {
-		var more []int64
-		f.cfg.Budget.Spend = both
-		f.cfg.OnSignal = func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalExtend {
-				more = append(more, s.More)
-			}
-		}
-		require.NoError(f.t, f.attach().ExtendSpend(watchdog.Spend{Requests: 5, Turns: 2}))
-		require.Equal(f.t, []int64{5, 2}, more)
-	})
 }
 
 // TestSpendTakenUp protects a run that is attached again from what the window asked before: of that limit, and no

@@ -70,7 +70,6 @@ func switchedOff(t *testing.T) *fixture {
 			Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
 		},
 		RecordInterrupts: true,
-		OnSignal:         func(s watchdog.Signal) { t.Errorf("OnSignal was called with a %s", s.Kind) },
 		OnWarning:        func(watchdog.Warning) { t.Error("OnWarning was called") },
 		Busy:             func() bool { t.Error("Busy was called"); return false },
 	}

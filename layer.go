@@ -99,13 +99,9 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
 		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
 	})
-	traces := r.trace() != nil
-	if traces {
-		layer.extras().budget = budget.copied()
-	}
 	layer.Node.Rules = r.Node.Rules
 	layer.Node.Rules.Limits, layer.Node.Rules.Records = &layer.limits.Limits, false
-	layer.setUp(traces || !r.Node.Disabled && budget.heedsSignals())
+	layer.setUp(!r.Node.Disabled && budget.heedsSignals())
 	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
 	return w, nil
 }

@@ -14,8 +14,8 @@ import (
 // Activity is a sign of life: it restarts [Budget].Idle and the Idle of holds, also of the runs around a layer. It
 // never polls, records or waits for the store. It is cheap enough to be called per token from many goroutines: about
 // what reading the clock costs, no lock and no allocation. (The first sign of a budget with FromFirstSign takes a lock
-// to set the timer; so does each with [Config].OnSignal or a clock of the host's.) Signs within the same millisecond
-// may count as one at its end, so that a limit is never found exceeded too early.
+// to set the timer; so does each with a clock of the host's.) Signs within the same millisecond may count as one at its
+// end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
 	if w != nil {
 		w.r.signal(false, time.Time{})
@@ -109,7 +109,7 @@ func (r *run) signal(progress bool, at time.Time) {
 func (r *run) sign(progress bool, at time.Time) {
 	switch pulse := r.Node.Pulse.Load(); {
 	case pulse == nil:
-	case r.Tree.Clock != nil || r.Tree.Trace != nil: // a clock of the host's, or a trace, of which it is told here
+	case r.Tree.Clock != nil: // a clock of the host's, which is not read without the lock
 		k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
 		k.DoAll(r.Tree)
 	case pulse.At(progress, r.limits.FromFirstSign, r.since(at)):

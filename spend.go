@@ -118,7 +118,7 @@ func (s *Spend) checkUsed() error {
 	for i, u := range s.Used {
 		var flaw string
 		switch currency := cmp.Or(s.Cost.Currency, u.Currency); {
-		case verdict.KindOf(u.Limit) < 0:
+		case verdict.KindOf(u.Limit) < 0 && u.Pattern == "": // that is a loop, which earlier versions counted
 			flaw = fmt.Sprintf("has the limit %q, which is none; use what Usage returned", u.Limit)
 		case u.Used < 0 || u.Admitted < 0:
 			flaw = fmt.Sprintf("is %d, and %d admitted; neither can be negative", u.Used, u.Admitted)

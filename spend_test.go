@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -360,43 +359,36 @@ func (p *askedParent) Err() error {
 // TestClosedLayerIsForgotten protects the memory of a session from layers that are closed while calls of theirs are
 // open: what is kept is the charge.
 func TestClosedLayerIsForgotten(t *testing.T) {
-	var told atomic.Int64
-	for name, cfg := range map[string]watchdog.Config{
-		"not traced": {},
-		"traced":     {OnSignal: func(watchdog.Signal) { told.Add(1) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg.Logger = quiet
-			cfg.Budget.Spend = watchdog.Spend{Requests: 20, WarnAt: []float64{}}
-			cfg.Budget.Ladders.Requests = many(watchdog.DirectiveWait, 1)
-			wd := guard(t, cfg)
-			open := func(key string) (watchdog.Charge, weak.Pointer[watchdog.Watchdog]) {
-				layer := openLayer(t, wd, "in", cfg.Budget)
-				inner := openLayer(t, layer, "inner", cfg.Budget)
-				c, err := inner.Admit(context.Background(), key, requests(2))
-				require.NoError(t, err)
-				require.NoError(t, inner.Close())
-				require.NoError(t, layer.Close())
-				return c, weak.Make(layer)
-			}
-			first, one := open("key")
-			second, two := open("")
-			for range 10 {
-				runtime.GC()
-			}
-			require.Nil(t, one.Value())
-			require.Nil(t, two.Value())
-			require.EqualValues(t, 4, wd.Usage()[0].Admitted)
-			require.NoError(t, first.Settle(requests(3)))
-			require.NoError(t, second.Void())
-			require.EqualValues(t, 3, wd.Usage()[0].Used)
-			require.Zero(t, wd.Usage()[0].Admitted)
-			third, _ := open("")
-			require.NoError(t, third.Settle(requests(30)))
-			require.Eventually(t, func() bool { d, ok := wd.Poll(); return ok && d.Reason == watchdog.RequestsExceeded },
-				10*time.Second, time.Millisecond, "the session is looked at all the same")
-		})
+	var cfg watchdog.Config
+	cfg.Logger = quiet
+	cfg.Budget.Spend = watchdog.Spend{Requests: 20, WarnAt: []float64{}}
+	cfg.Budget.Ladders.Requests = many(watchdog.DirectiveWait, 1)
+	wd := guard(t, cfg)
+	open := func(key string) (watchdog.Charge, weak.Pointer[watchdog.Watchdog]) {
+		layer := openLayer(t, wd, "in", cfg.Budget)
+		inner := openLayer(t, layer, "inner", cfg.Budget)
+		c, err := inner.Admit(context.Background(), key, requests(2))
+		require.NoError(t, err)
+		require.NoError(t, inner.Close())
+		require.NoError(t, layer.Close())
+		return c, weak.Make(layer)
 	}
+	first, one := open("key")
+	second, two := open("")
+	for range 10 {
+		runtime.GC()
+	}
+	require.Nil(t, one.Value())
+	require.Nil(t, two.Value())
+	require.EqualValues(t, 4, wd.Usage()[0].Admitted)
+	require.NoError(t, first.Settle(requests(3)))
+	require.NoError(t, second.Void())
+	require.EqualValues(t, 3, wd.Usage()[0].Used)
+	require.Zero(t, wd.Usage()[0].Admitted)
+	third, _ := open("")
+	require.NoError(t, third.Settle(requests(30)))
+	require.Eventually(t, func() bool { d, ok := wd.Poll(); return ok && d.Reason == watchdog.RequestsExceeded },
+		10*time.Second, time.Millisecond, "the session is looked at all the same")
 }
 
 // TestKeys protects calls that are made again: their keys are those of one run in one process, and where they are not

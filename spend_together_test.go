@@ -234,7 +234,6 @@ func TestSpendLocks(t *testing.T) {
 				Store: store, PollOnly: pollOnly,
 				Logger:    slog.New(probedLog{slog.NewTextHandler(&log, nil), t, p}),
 				OnWarning: func(watchdog.Warning) { p.at(t, "OnWarning") },
-				OnSignal:  func(watchdog.Signal) { p.at(t, "OnSignal") },
 				Budget: watchdog.Budget{
 					WallClock: watchdog.NoLimit,
 					Spend:     watchdog.Spend{Requests: 640, WarnAt: []float64{0.5}, Reserve: watchdog.Totals{Requests: 5}},
@@ -261,7 +260,7 @@ func TestSpendLocks(t *testing.T) {
 			p.mu.Lock()
 			seen := p.seen
 			p.mu.Unlock()
-			for _, place := range []string{"Append", "OnWarning", "OnSignal", "Subscribe"} {
+			for _, place := range []string{"Append", "OnWarning", "Subscribe"} {
 				require.Positive(t, seen[place], "%s is not called: %v", place, seen)
 			}
 			require.NoError(t, wd.Close())

@@ -438,55 +438,6 @@ func TestSignalsNeverWait(t *testing.T) {
 	})
 }
 
-func TestOnSignal(t *testing.T) {
-	budget := watchdog.Budget{WallClock: time.Hour, Idle: time.Minute}
-	t.Run("may call the watchdog, and is told in order, one signal at a time", func(t *testing.T) {
-		var told []string
-		var wd *watchdog.Watchdog
-		inside := 0
-		cfg := watchdog.Config{Budget: budget, OnSignal: func(s watchdog.Signal) {
-			inside++
-			require.Equal(t, 1, inside)
-			told = append(told, s.Kind)
-			if s.Kind == watchdog.SignalHold {
-				wd.Activity()
-				_, _ = wd.Fired()
-				require.Positive(t, wd.Remaining())
-				require.NoError(t, wd.Extend(time.Minute))
-				require.NoError(t, wd.Close())
-			}
-			inside--
-		}}
-		inBubble(t, cfg, func(t *testing.T, run *watchdog.Watchdog, _ *flakyStore) {
-			wd = run
-			wd.Progress()
-			openHold(t, wd, "tool", watchdog.HoldLimit{})
-			synctest.Wait()
-		})
-		require.Equal(t, []string{
-			watchdog.SignalAttach, watchdog.SignalProgress, watchdog.SignalHold, watchdog.SignalActivity, watchdog.SignalExtend, watchdog.SignalEnd,
-		}, told)
-	})
-	t.Run("that blocks keeps nobody else from signalling, polling or closing", func(t *testing.T) {
-		var block chan struct{}
-		cfg := watchdog.Config{Budget: budget, OnSignal: func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalProgress {
-				<-block
-			}
-		}}
-		inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			block = make(chan struct{})
-			go wd.Progress()
-			synctest.Wait()
-			wd.Activity()
-			requireRunning(t, wd)
-			require.NoError(t, wd.Close())
-			close(block)
-			synctest.Wait()
-		})
-	})
-}
-
 // nine are warnings of one hour.
 var nine = watchdog.Budget{
 	WallClock: time.Hour, WarnAt: []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, Idle: 20 * minute,

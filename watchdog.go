@@ -43,7 +43,6 @@ type readers = feed.Feed[*machine.Entry, Directive]
 type extras struct {
 	attempt Attempt
 	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
-	budget  *Budget               // of a layer that begins, for its trace
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }

@@ -205,22 +205,6 @@ func TestHostInside(t *testing.T) {
 		_, _ = timer.Stopped()
 		require.NotNil(t, timer)
 	}
-	bubble(t, "a trace of the run around", func(t *testing.T) {
-		var timer atomic.Pointer[idle.Timer]
-		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}, OnSignal: func(watchdog.Signal) {
-			if traced := timer.Swap(nil); traced != nil {
-				useAll(traced)
-			}
-		}})
-		_, made := within(wd.Context(), t, limit)
-		timer.Store(made)
-		narrow := made.Widen(2 * limit)
-		timer.Store(made)
-		narrow()
-		timer.Store(made)
-		made.Alive()
-		require.Nil(t, timer.Load())
-	})
 	bubble(t, "a context of the host's own", func(t *testing.T) {
 		var timer atomic.Pointer[idle.Timer]
 		parent := valueContext{t.Context(), func() {

@@ -51,7 +51,7 @@ func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
 	r.Node.StartedAt = found.StartedAt
 	elapsed := max(at.Sub(found.StartedAt), 0)
 	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
-	t.Place.Machine, t.machine.Traced = t.clock.base.Machine(), t.Trace != nil
+	t.Place.Machine = t.clock.base.Machine()
 	var k Work
 	t.stepAt(&k, machine.Now{
 		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
@@ -68,7 +68,7 @@ func (t *Tree) Start() (began time.Time) {
 	k := t.Step(r, &machine.Input{Kind: machine.Attached})
 	began = k.At
 	k.askAside(t)
-	k.Do(t, began)
+	k.Pass(t, began)
 	if k.Ending != nil {
 		waits := began
 		r.Wait(&k, &waits)
@@ -86,7 +86,7 @@ func (r *Run) BeginLayer(elapsed time.Duration, window *fold.Window, began time.
 	var k Work
 	t.stepAt(&k, t.now(parent), r, &in)
 	t.mu.Unlock()
-	k.Do(t, began)
+	k.Pass(t, began)
 	if k.Ending != nil {
 		r.Wait(&k, &began)
 	}
@@ -111,8 +111,8 @@ func (t *Tree) followParent() {
 	}
 }
 
-// CheckParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
-// because whoever looks at a context may hold locks, such as that of another session.
+// CheckParent ends a running session whose parent has ended, with its layers. Nothing of the host's is called on this
+// goroutine, because whoever looks at a context may hold locks, such as that of another session.
 func (r *Run) CheckParent() {
 	if r.inner.Err() == nil {
 		r.Tree.checkParent()

@@ -39,10 +39,9 @@ type host struct {
 	busy func() bool
 	at   map[string]func() // by what it is told
 
-	mu      sync.Mutex
-	told    []string
-	signals int // that wait to be told
-	asked   int
+	mu    sync.Mutex
+	told  []string
+	asked int
 }
 
 func (h *host) tell(what string) {
@@ -101,12 +100,6 @@ func (h *host) Asked(*machine.Entry) {
 
 func (h *host) Again(e *machine.Entry) error { return &againError{e} }
 
-func (h *host) Traced(*machine.Signal) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.signals++
-}
-
 func (h *host) Warns() bool { return true }
 
 func (h *host) Warn(*machine.Notice) { h.tell("warning") }
@@ -126,27 +119,6 @@ func (h *host) Deliver(here bool) {
 }
 
 func (h *host) ReportStop(err error) { h.tell(fmt.Sprint("stop: ", err)) }
-
-// Waiting implements [driver.Trace].
-func (h *host) Waiting() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.signals > 0
-}
-
-// A trace is what the host is told of signals.
-type trace struct{ *host }
-
-// Deliver implements [driver.Trace].
-func (t trace) Deliver() {
-	t.mu.Lock()
-	waits := t.signals > 0
-	t.signals = 0
-	t.mu.Unlock()
-	if waits {
-		t.tell("trace")
-	}
-}
 
 // A bench is a session, its layers and its store.
 type bench struct {
@@ -205,12 +177,10 @@ func (b *bench) begin(ctx context.Context, limits verdict.Limits) {
 	now := b.now()
 	startedAt := record.Truncate(now)
 	b.Node.Rules = machine.Rules{Limits: &limits, AsksBusy: b.host.busy != nil, Records: true}
-	b.tree.Trace = trace{b.host}
 	b.tree.Init(ctx, b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
 	b.Node.Heed()
 	b.tree.TakeUp(&fold.Window{StartedAt: startedAt}, now)
 	b.tree.Start()
-	b.tree.DeliverTrace()
 	synctest.Wait()
 	b.host.heard()
 }
@@ -435,7 +405,6 @@ func TestWaiter(t *testing.T) {
 		b.End(errClosed)
 		synctest.Wait()
 		require.Zero(t, w.told.Load())
-		b.tree.DeliverTrace()
 		_, nothing := b.Close(errClosed)
 		require.True(t, nothing, "nothing is left to do")
 	})

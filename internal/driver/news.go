@@ -44,7 +44,6 @@ func (r *Run) LogLoss(lost *machine.Loss, err error) {
 // lock, and nobody waits for it but, with PollOnly, the host itself.
 func (r *Run) tellHost(n *news) {
 	if n == nil {
-		r.Tree.DeliverTrace()
 		return
 	}
 	defer func() {
@@ -59,7 +58,6 @@ func (r *Run) tellHost(n *news) {
 	}()
 	defer bounded.Each(n.logs, bounded.Quietly)
 	defer bounded.Each(n.warnings, r.host.Warn)
-	defer r.Tree.DeliverTrace()
 	r.host.Deliver(r.Tree.Inline)
 }
 
@@ -74,7 +72,7 @@ func (r *Run) TellAside() (told <-chan struct{}) {
 	switch {
 	case r.Tree.Inline:
 		r.tellHost(n)
-	case n != nil || r.Tree.tracing():
+	case n != nil:
 		return bounded.Aside(func() { r.tellHost(n) })
 	}
 	return nil
@@ -143,8 +141,8 @@ func (r *Run) Tell(here bool) (log func()) {
 	switch {
 	case here:
 		r.tellHost(n)
-	case n == nil && !r.Tree.tracing():
-	case n != nil && len(n.warnings) > 0, r.Tree.tracing():
+	case n == nil:
+	case len(n.warnings) > 0:
 		go r.tellHost(n)
 	default:
 		r.host.Deliver(false)

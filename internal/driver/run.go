@@ -19,14 +19,13 @@ type Host interface {
 	// Busy is what the host says about a silence.
 	Busy() bool
 
-	// The lock is held during these five, which call no code of the host's. Stopped returns the cause of the run's end
+	// The lock is held during these four, which call no code of the host's. Stopped returns the cause of the run's end
 	// that a stop is. Asks puts a directive in line for its readers, Asked says that its record was tried, Again is what
-	// ends the work that it has begun again. Traced puts a signal in line.
+	// ends the work that it has begun again.
 	Stopped(stop *record.Cancel) error
 	Asks(directive *machine.Entry)
 	Asked(directive *machine.Entry)
 	Again(directive *machine.Entry) error
-	Traced(signal *machine.Signal)
 
 	// Warns reports whether Warn does anything.
 	Warns() bool
@@ -284,7 +283,6 @@ func (r *Run) TakeAside(in *machine.Input) {
 	if k.behind && !k.Records() { // as at a poll
 		r.Retry(clocks.Now(r.Tree.Clock))
 	}
-	r.Tree.DeliverTrace()
 	k.askAside(r.Tree)
 }
 

@@ -34,7 +34,7 @@ import (
 //	lane.lanes.mu        which runs wait for which store
 //	  driver.Tree.mu     where the session and its layers stand, their clocks, what they spent, what the store lacks
 //	    feed.Feed.mu     who is to be told of directives
-//	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
+//	      feed.queue.mu  what a subscriber is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	    journal.known.mu what this process knows of the run's events
 //	gather.Group.mu      who has answered of the runs whose Busy was asked together; alone
@@ -47,8 +47,6 @@ type Tree struct {
 	machine machine.Tree
 	clock   runClock
 	journal.Place
-	// Trace is what the host is still to be told of signals, nil if it keeps no trace.
-	Trace Trace
 
 	parent     context.Context // nil if it never ends
 	stopParent func() bool
@@ -60,12 +58,6 @@ type Tree struct {
 	armed time.Duration // for when, at the earliest
 	// ringing tells that the timer takes the step.
 	ringing bool
-}
-
-// A Trace is a queue of signals.
-type Trace interface {
-	Waiting() bool // for somebody to deliver them
-	Deliver()
 }
 
 // rooms are what steps need.
@@ -112,16 +104,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.machine.Room = nil
 	rooms.Put(room)
 	k.tree, k.At, k.Stop, k.Ending = t, now.Wall, r.Stop(), r.Record.Ending()
-	k.behind = r.Record.Behind() || r.news != nil || t.tracing()
-}
-
-func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
-
-// DeliverTrace tells the host of signals. The caller holds no lock.
-func (t *Tree) DeliverTrace() {
-	if t.Trace != nil {
-		t.Trace.Deliver()
-	}
+	k.behind = r.Record.Behind() || r.news != nil
 }
 
 // parentEnd is how the parent of the session has ended, nil if it has not. That is the host's to say, so it is asked
@@ -186,8 +169,6 @@ func (t *Tree) apply(effects []machine.Effect, k *Work) { //nolint:cyclop // a t
 			r.asking = nil
 		case machine.Unpaused:
 			k.left = append(k.left, r.takeWaiters()...)
-		case machine.Traced:
-			r.host.Traced(e.Signal)
 		}
 	}
 	t.remove(effects)

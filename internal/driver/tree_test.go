@@ -134,15 +134,12 @@ func TestTimer(t *testing.T) {
 			tree.StopTimer()
 		}
 		time.Sleep(time.Hour + 1)
-		open := make(chan struct{})
-		b.host.on("trace", func() { <-open })
 		driver.RingAll(all)
 		synctest.Wait()
 		for _, one := range benches {
 			requireStop(t, one.Run, "wall_clock_exceeded")
-			require.True(t, one == b || slices.Contains(one.host.heard(), "stop: <nil>"), "nobody waits for another's trace")
+			require.Contains(t, one.host.heard(), "stop: <nil>")
 		}
-		close(open)
 	})
 }
 
@@ -169,7 +166,7 @@ func TestLayer(t *testing.T) {
 		_, h := b.layer(b.Run, verdict.Off())
 		time.Sleep(time.Hour + 1)
 		synctest.Wait()
-		require.Equal(t, []string{"trace", "stop: <nil>"}, b.host.heard())
+		require.Equal(t, []string{"stop: <nil>"}, b.host.heard())
 		require.Empty(t, h.heard())
 	})
 	inBubble(t, "one that is late fires before it has begun", after(time.Hour), func(t *testing.T, b *bench) {
@@ -295,7 +292,7 @@ func allKinds() verdict.Limits {
 }
 
 var everything = []string{
-	"directive", "trace", "warning", "log: watchdog could not record a warning",
+	"directive", "warning", "log: watchdog could not record a warning",
 	"log: watchdog could not record a directive", "stop: append cancel event: disk full",
 }
 
@@ -324,15 +321,15 @@ func TestNews(t *testing.T) {
 				test(t, b)
 			})
 		}
-		inBench("directives, trace, warnings, logs, stop", func(t *testing.T, b *bench) {
+		inBench("directives, warnings, logs, stop", func(t *testing.T, b *bench) {
 			k := b.decideAll()
-			k.Do(&b.tree, time.Now())
+			k.Pass(&b.tree, time.Now())
 			synctest.Wait()
 			heard := b.host.heard()
 			require.ElementsMatch(t, everything, heard)
-			if !inline { // directives and the trace are told on other goroutines besides
-				heard = slices.DeleteFunc(heard, func(what string) bool { return what == "directive" || what == "trace" })
-				require.Equal(t, everything[2:], heard)
+			if !inline { // directives are told on other goroutines besides
+				heard = slices.DeleteFunc(heard, func(what string) bool { return what == "directive" })
+				require.Equal(t, everything[1:], heard)
 				return
 			}
 			require.Equal(t, everything, heard)
@@ -343,7 +340,7 @@ func TestNews(t *testing.T) {
 			call func()
 		}{{"panics", func() { panic("secret") }}, {"ends its goroutine", runtime.Goexit}} {
 			for _, what := range everything {
-				if end.name == "panics" && (what == "directive" || what == "trace" || what == "warning") {
+				if end.name == "panics" && (what == "directive" || what == "warning") {
 					continue // the root calls those in a way that catches it
 				}
 				inBench("the rest is told if the host "+end.name+" at: "+what, func(t *testing.T, b *bench) {
@@ -352,7 +349,7 @@ func TestNews(t *testing.T) {
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						k.Do(&b.tree, time.Now())
+						k.Pass(&b.tree, time.Now())
 					}()
 					<-done
 					synctest.Wait()
@@ -411,25 +408,6 @@ func TestBlock(t *testing.T) {
 		began := time.Now()
 		require.Error(t, b.Poll())
 		require.Equal(t, time.Second, time.Since(began))
-	})
-	inBubble(t, "a try at what the store lacks tells its caller of no signals", verdict.Off(), func(t *testing.T, b *bench) {
-		open := make(chan struct{})
-		defer close(open)
-		b.host.on("trace", func() { <-open })
-		b.store.FailWith(func(context.Context, journaltest.Call) error { return errFull })
-		b.Record.Keep(errFull, fold.Event{ID: "1", Type: record.EventProgress, Timestamp: b.now()})
-		b.host.mu.Lock()
-		b.host.signals = 1 // nobody else has begun to tell of it
-		b.host.mu.Unlock()
-		began := time.Now()
-		tried := false
-		go func() {
-			b.Retry(began)
-			tried = true
-		}()
-		synctest.Wait() // by then another goroutine has told of it, and blocks
-		require.True(t, tried)
-		require.Equal(t, began, time.Now())
 	})
 	inBubble(t, "the timer waits for nothing", allKinds(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})

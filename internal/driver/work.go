@@ -72,9 +72,6 @@ func (k *Work) doAside() {
 	k.endWorks()
 	lane.Enqueue(k.record...)
 	k.finish()
-	if t.tracing() {
-		go t.DeliverTrace()
-	}
 }
 
 // askAside asks the hosts, for whoever does not wait for the answers. With PollOnly the next poll looks at the runs.
@@ -92,24 +89,17 @@ func (k *Work) askAside(t *Tree) {
 	k.asks = nil
 }
 
-// Do does the work for a caller that has waited since began. With PollOnly it is done here, and waits for the store no
-// longer than the record time-out since then.
-func (k *Work) Do(t *Tree, began time.Time) {
-	k.Pass(t, began)
-	t.DeliverTrace()
-}
-
-// DoAll is Do for who waits for nothing, not for the host's answers either.
+// DoAll is Pass for who waits for nothing, not for the host's answers either.
 func (k *Work) DoAll(t *Tree) {
 	if k.nothing() {
-		t.DeliverTrace()
 		return
 	}
 	k.askAside(t)
-	k.Do(t, k.At)
+	k.Pass(t, k.At)
 }
 
-// Pass is Do for who has to go on, and has the host told later.
+// Pass does the work for a caller that has waited since began. With PollOnly it is done here, and waits for the store no
+// longer than the record time-out since then. The host is told later.
 func (k *Work) Pass(t *Tree, began time.Time) {
 	if !k.nothing() {
 		defer k.finish() // also if the store ends this goroutine

@@ -22,7 +22,7 @@ type Feed[K comparable, T any] struct {
 	mu          sync.Mutex
 	line        []lined[K, T] // oldest first
 	polls       box[T]
-	subscribers []*Queue[T]
+	subscribers []*queue[T]
 	ended       bool
 }
 
@@ -88,10 +88,9 @@ func (f *Feed[K, T]) giveNext() {
 }
 
 func (f *Feed[K, T]) give(item T) {
-	f.polls.most = maxWaiting
 	f.polls.put(item)
 	for _, s := range f.subscribers {
-		s.Add(item)
+		s.add(item)
 	}
 }
 
@@ -105,17 +104,18 @@ func (f *Feed[K, T]) Poll() (item T, dropped int, ok bool) {
 	return f.polls.take()
 }
 
-// Subscribe has every item from now on given to tell, see [NewQueue], until the returned function is called.
+// Subscribe has every item from now on given to tell, in order and one at a time, with the number of those that were
+// dropped before it, until the returned function is called.
 func (f *Feed[K, T]) Subscribe(tell func(item T, dropped int)) (unsubscribe func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := NewQueue(maxWaiting, tell)
+	s := &queue[T]{tell: tell}
 	f.subscribers = append(f.subscribers, s)
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		s.Clear()
-		f.subscribers = slices.DeleteFunc(f.subscribers, func(other *Queue[T]) bool { return other == s })
+		s.clear()
+		f.subscribers = slices.DeleteFunc(f.subscribers, func(other *queue[T]) bool { return other == s })
 	}
 }
 
@@ -125,13 +125,13 @@ func (f *Feed[K, T]) Deliver(here bool) {
 		return
 	}
 	f.mu.Lock()
-	waiting := slices.DeleteFunc(slices.Clone(f.subscribers), func(s *Queue[T]) bool { return !s.Waiting() })
+	waiting := slices.DeleteFunc(slices.Clone(f.subscribers), func(s *queue[T]) bool { return !s.waiting() })
 	f.mu.Unlock()
-	bounded.Each(waiting, func(s *Queue[T]) {
+	bounded.Each(waiting, func(s *queue[T]) {
 		if here {
-			s.Deliver()
+			s.deliverAll()
 		} else {
-			go s.Deliver()
+			go s.deliverAll()
 		}
 	})
 }
@@ -139,12 +139,11 @@ func (f *Feed[K, T]) Deliver(here bool) {
 // A box has what one receiver has not taken. Its owner guards it.
 type box[T any] struct {
 	items   []T
-	most    int // 0 is any number
 	dropped int
 }
 
 func (b *box[T]) put(item T) {
-	if b.most > 0 && len(b.items) == b.most {
+	if len(b.items) == maxWaiting {
 		b.items = slices.Delete(b.items, 0, 1)
 		b.dropped++
 	}
@@ -161,65 +160,51 @@ func (b *box[T]) take() (item T, dropped int, ok bool) {
 	return item, dropped, true
 }
 
-// A Queue gives items to one receiver, in order and one at a time, on the goroutine of whoever delivers. It is safe for
-// concurrent use. A nil one is empty.
-type Queue[T any] struct {
-	tell func(item T, dropped int)
+// A queue gives items to one receiver, in order and one at a time, on the goroutine of whoever delivers. It is safe for
+// concurrent use.
+type queue[T any] struct {
+	tell func(item T, dropped int) // may block, or end its goroutine, and must not panic
 
 	mu         sync.Mutex
 	box        box[T]
 	delivering bool
 }
 
-// NewQueue returns a queue in which at most so many items wait, then the oldest is dropped; 0 is any number. Tell gets
-// each, with the number of those that were dropped before it. It may block, or end its goroutine, and must not panic.
-func NewQueue[T any](most int, tell func(item T, dropped int)) *Queue[T] {
-	return &Queue[T]{tell: tell, box: box[T]{most: most}}
-}
-
-// Add puts items into the queue. It calls nobody.
-func (q *Queue[T]) Add(items ...T) {
+// add puts an item into the queue. It calls nobody.
+func (q *queue[T]) add(item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, item := range items {
-		q.box.put(item)
-	}
+	q.box.put(item)
 }
 
-// Waiting reports whether somebody has to deliver: there is something, and nobody is at it.
-func (q *Queue[T]) Waiting() bool {
-	if q == nil {
-		return false
-	}
+// waiting reports whether somebody has to deliver: there is something, and nobody is at it.
+func (q *queue[T]) waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.box.items) > 0 && !q.delivering
 }
 
-// Deliver gives the receiver all that is queued, unless somebody else is at it: that one takes the newer items, too. If
-// the receiver ends this goroutine, the others are delivered before it ends.
-func (q *Queue[T]) Deliver() {
-	if q == nil {
-		return
-	}
+// deliverAll gives the receiver all that is queued, unless somebody else is at it: that one takes the newer items, too.
+// If the receiver ends this goroutine, the others are delivered before it ends.
+func (q *queue[T]) deliverAll() {
 	for item, dropped, ok := q.take(); ok; item, dropped, ok = q.take() {
 		q.deliver(item, dropped)
 	}
 }
 
-func (q *Queue[T]) deliver(item T, dropped int) {
+func (q *queue[T]) deliver(item T, dropped int) {
 	told := false
 	defer func() {
 		q.delivered()
 		if !told {
-			q.Deliver()
+			q.deliverAll()
 		}
 	}()
 	q.tell(item, dropped)
 	told = true
 }
 
-func (q *Queue[T]) take() (item T, dropped int, ok bool) {
+func (q *queue[T]) take() (item T, dropped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.delivering {
@@ -230,14 +215,14 @@ func (q *Queue[T]) take() (item T, dropped int, ok bool) {
 	return item, dropped, ok
 }
 
-func (q *Queue[T]) delivered() {
+func (q *queue[T]) delivered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.delivering = false
 }
 
-// Clear drops what is queued. It does not wait for a call that is under way.
-func (q *Queue[T]) Clear() {
+// clear drops what is queued. It does not wait for a call that is under way.
+func (q *queue[T]) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.box.items = nil

@@ -238,42 +238,30 @@ func TestSubscribers(t *testing.T) {
 	})
 }
 
-func TestQueue(t *testing.T) {
-	bubble(t, "several who deliver give everything in order, one at a time", func(t *testing.T) {
+// TestOrder protects a subscriber from being called twice at once, and out of order, by several who deliver.
+func TestOrder(t *testing.T) {
+	bubble(t, "each item comes in its turn", func(t *testing.T) {
+		f := &feed.Feed[int, int]{}
 		var items []int
-		calling := false
-		q := feed.NewQueue(0, func(item, _ int) {
+		calling, lost := false, 0
+		f.Subscribe(func(item, dropped int) {
 			require.False(t, calling)
 			calling = true
 			runtime.Gosched()
-			items = append(items, item)
+			items, lost = append(items, item), lost+dropped
 			calling = false
 		})
 		for item := range 1000 {
-			q.Add(item)
+			f.Line(item, item)
+			f.Tried(item)
 			if item%10 == 0 {
-				go q.Deliver()
+				go f.Deliver(true)
 			}
 		}
 		synctest.Wait()
-		q.Deliver()
-		require.Len(t, items, 1000)
+		f.Deliver(true)
+		require.Equal(t, 1000, len(items)+lost)
 		require.True(t, slices.IsSorted(items))
-		require.False(t, q.Waiting())
-	})
-	t.Run("nobody has to come while somebody delivers", func(t *testing.T) {
-		var q *feed.Queue[int]
-		q = feed.NewQueue(0, func(item, _ int) {
-			if item == 1 {
-				q.Add(2)
-			}
-			require.False(t, q.Waiting())
-		})
-		require.False(t, q.Waiting())
-		q.Add(1)
-		require.True(t, q.Waiting())
-		q.Deliver()
-		require.False(t, q.Waiting())
 	})
 }
 
@@ -283,7 +271,4 @@ func TestNil(t *testing.T) {
 	f.Deliver(true)
 	_, _, ok := f.Poll()
 	require.False(t, ok)
-	var q *feed.Queue[int]
-	q.Deliver()
-	require.False(t, q.Waiting())
 }

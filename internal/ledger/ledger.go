@@ -73,9 +73,6 @@ type ID struct {
 	gen uint64
 }
 
-// Serial tells the charge from the others of its ledger.
-func (id ID) Serial() int { return int(id.gen)<<24 | id.at } //nolint:gosec // a number of open charges
-
 func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
 	if len(l.free) == 0 {
 		l.charges = append(l.charges, charge{})

@@ -98,7 +98,7 @@ func TestCharges(t *testing.T) {
 	second := r.admit(&r.session, ledger.Call{Use: requests(5)})
 	require.Equal(t, ledger.Nothing, r.settle(first.ID, 9).Did)
 	require.False(t, r.Void(first.ID))
-	require.NotEqual(t, first.ID.Serial(), second.ID.Serial())
+	require.NotEqual(t, first.ID, second.ID)
 	r.requireAdmitted(t, 5, 0)
 	require.True(t, r.Void(second.ID))
 	r.requireAdmitted(t, 0, 0)

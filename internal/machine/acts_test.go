@@ -27,7 +27,6 @@ func newWorld(tb testing.TB, seed uint64, checked bool) *world {
 	tb.Helper()
 	w := &world{tb: tb, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, checked: checked}
 	w.trail = make([]happening, 0, 2*historyActs)
-	w.tree.Traced = w.chance(3)
 	w.now = machine.Now{Machine: w.chance(2)}
 	w.rules = machine.Rules{
 		ObserveOnly: w.chance(8), Disabled: w.chance(40), AsksBusy: w.chance(2), Records: w.chance(2),
@@ -71,7 +70,7 @@ func (w *world) begin(outer *run, elapsed time.Duration) {
 	r.node.Name = machine.Name{Run: name, StartedAt: record.Truncate(w.now.Wall.Add(-elapsed)), Begins: outer != nil}
 	r.node.Rules, r.node.Limits = w.rules, &r.limits
 	w.place(r)
-	if w.tree.Traced || r.limits.Idle != verdict.Never || r.limits.NoProgress != verdict.Never || r.limits.Ladders != nil {
+	if r.limits.Idle != verdict.Never || r.limits.NoProgress != verdict.Never || r.limits.Ladders != nil {
 		r.node.Heed()
 	}
 	w.open(r)
@@ -295,7 +294,7 @@ func (w *world) sign(r *run) {
 		pulse := r.node.Pulse.Load()
 		switch {
 		case pulse == nil:
-		case w.now.Machine && !w.tree.Traced:
+		case w.now.Machine:
 			if pulse.At(progress, r.limits.FromFirstSign, w.now.At-w.now.Offset) {
 				w.step(r, &machine.Input{Kind: machine.Awaited})
 			}

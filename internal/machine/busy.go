@@ -90,17 +90,12 @@ func (n *Node) answer(in *Input) {
 	n.takePulse(&n.tree.Room.now)
 	n.LookClosely()
 	goesOn := verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
-	if n.phase == Running && (!goesOn || !in.Progress) {
-		n.trace(q.notBusy(n.now()))
-	}
 	switch {
 	case !goesOn:
 	case !in.Progress:
 		n.more.busy.denied = q.trip
 	default:
-		n.take(Signal{
-			Signal: verdict.Signal{Kind: verdict.SignalActivity, From: q.trip.Since, Rung: q.trip.Rung}, Busy: true,
-		})
+		n.take(verdict.Signal{Kind: verdict.SignalActivity})
 		for around := n.outer; around != nil; around = around.outer {
 			around.sign(false)
 		}
@@ -117,7 +112,7 @@ func (n *Node) sign(progress bool) {
 	if progress {
 		kind = verdict.SignalProgress
 	}
-	n.take(signal(verdict.Signal{Kind: kind}))
+	n.take(verdict.Signal{Kind: kind})
 	if pulse.awaited.came(progress) || first && n.Limits.FromFirstSign {
 		n.rest(n.now())
 	}

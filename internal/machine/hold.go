@@ -40,9 +40,9 @@ func (n *Node) openHold(in *Input) {
 		in.Hold = open.Owner.(*Hold)
 		in.Hold.restored = false
 		n.seen.Signs.Pauses.TakeOver(in.Hold.pause.ID)
-		n.take(signal(verdict.Signal{
+		n.take(verdict.Signal{
 			Kind: verdict.SignalTakeOver, Key: in.ID.Key, Serial: in.ID.Serial, Idle: limits.Idle,
-		}))
+		})
 	} else {
 		in.Hold = &Hold{id: in.ID}
 		n.hold(in.Hold, limits)
@@ -83,7 +83,7 @@ func (n *Node) hold(h *Hold, limits verdict.HoldLimits) {
 	if h.id.Serial == 0 {
 		s.Rung = n.more.rungOf(fold.KeyOf(verdict.Hold, h.id.Key, nil))
 	}
-	n.take(signal(s))
+	n.take(s)
 	n.seen.Signs.Holds.Find(h.id).Owner = h
 }
 
@@ -102,7 +102,7 @@ func (n *Node) release(h *Hold) (open bool) {
 
 func (n *Node) closeHold(h *Hold) {
 	h.closed = true
-	n.take(signal(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial}))
+	n.take(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
 	n.recordRelease(h.id, h.pause, h.opening)
 }
 
@@ -161,7 +161,7 @@ func (n *Node) pauseClock(h *Hold, layer string, limit time.Duration) {
 // left of a layer is left of its run. A layer that stands still for a hold of its own has both pauses, which overlap.
 // A layer's pause is one of the session, too, which does it for all.
 func (n *Node) stand(s verdict.Signal) {
-	n.take(signal(s))
+	n.take(s)
 	if n.outer == nil {
 		for layer := n.kin.layers; layer != nil; layer = layer.kin.next {
 			layer.standWith(s)
@@ -178,11 +178,11 @@ func (n *Node) standWith(s verdict.Signal) {
 		end := n.At(verdict.Sum(s.From, s.Length))
 		own.From = max(own.From, n.seen.Attached)
 		if own.Length = end - own.From; own.Length > 0 {
-			n.take(signal(own))
+			n.take(own)
 		}
 	} else if _, paused := n.signs().Pauses.Find(s.Key); paused {
 		own.From = max(own.From, n.seen.Attached) // it may have been over when the layer began
-		n.take(signal(own))
+		n.take(own)
 		n.rest(n.now())
 	}
 	for layer := n.kin.layers; layer != nil; layer = layer.kin.next {
@@ -229,7 +229,7 @@ func (n *Node) learnPauses(stored []verdict.Pause) {
 		n.stand(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: p.Released})
 		for _, owner := range signs.Holds.Owners() {
 			if h := owner.(*Hold); h.restored && h.pause.ID == p.ID {
-				n.take(signal(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial}))
+				n.take(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
 			}
 		}
 	}

@@ -52,10 +52,6 @@ func (n *Node) takeUp(found *fold.Window) {
 			restoreCount(s, i, n.Limits.Ladders, found)
 		}
 	}
-	n.trace(signal(verdict.Signal{
-		Kind: verdict.SignalAttach, At: n.seen.Attached, Length: n.seen.Extended, Warned: n.seen.Warned,
-		Wrapped: n.seen.Wrapped,
-	}))
 	if found.Stop != nil {
 		n.phase = Over
 		n.tree.emit(Effect{Kind: Ended, Node: n, Stop: found.Stop})
@@ -104,9 +100,6 @@ func (n *Node) cancel(in *Input) {
 
 // decide makes the verdict the run's end: from here on nothing else can end it.
 func (n *Node) decide(v verdict.Verdict, reason string) {
-	if n.more != nil && n.more.busy.asking != nil && v.Limit != "" { // it may be taken back, and the host asked again
-		n.trace(n.more.busy.asking.notBusy(n.now()))
-	}
 	t := n.beginTrip()
 	t.Verdict, t.Reason, t.Spend = v, reason, spendOf(n.Account, &v)
 	t.On, t.LeftOpen = fold.KeyOf(v.Limit, v.Hold, t.Spend), leftOpen(n.seen.Signs, &v)
@@ -137,17 +130,8 @@ func (n *Node) conclude(known *fold.Window) {
 	if !n.goesOn(known) {
 		return
 	}
-	t := n.trip // given more time by another process, or not complete after all
-	n.phase, n.trip = Running, nil
-	for _, s := range t.meanwhile {
-		n.trace(s)
-	}
-	if t.Complete {
-		n.trace(signal(verdict.Signal{Kind: verdict.SignalIncomplete, At: n.now(), From: t.Elapsed}))
-	}
-	from := len(n.tree.Room.effects)
+	n.phase, n.trip = Running, nil // given more time by another process, or not complete after all
 	n.learn(known)
-	t.traceTakenBack(n, n.tree.Room.effects[from:])
 	n.tree.endWithParent() // which may have ended meanwhile
 	n.endWithOuter()
 }
@@ -190,8 +174,7 @@ func (n *Node) endWithOuter() {
 	}
 }
 
-// end moves a run to its end: with a cause, by a stop, or with the run around it. A trace has the end where it was
-// decided, however long its record took.
+// end moves a run to its end: with a cause, by a stop, or with the run around it.
 func (n *Node) end(by Effect) {
 	defer func(before bool) { n.tree.Room.ending = before }(n.tree.Room.ending)
 	n.tree.Room.ending = true
@@ -199,12 +182,7 @@ func (n *Node) end(by Effect) {
 		n.takePulse(&n.tree.Room.now)
 		n.resetLadders()
 	}
-	at := n.now()
-	if n.trip != nil {
-		at, n.trip = n.trip.Elapsed, nil
-	}
-	n.trace(signal(verdict.Signal{Kind: verdict.SignalEnd, At: at}))
-	n.phase = Over
+	n.phase, n.trip = Over, nil
 	n.endInquiry()
 	n.LookClosely()
 	n.part()

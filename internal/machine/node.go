@@ -163,29 +163,15 @@ func (n *Node) takePulse(now *Now) {
 	}
 }
 
-// take applies a signal to the decision, and traces it.
-func (n *Node) take(s Signal) {
+// take applies a signal to the decision.
+func (n *Node) take(s verdict.Signal) {
 	s.At = n.now()
 	if s.Kind != verdict.SignalExtend && s.Kind != verdict.SignalAttached {
 		n.signs()
 	}
-	n.seen.Take(n.Limits, s.Signal)
+	n.seen.Take(n.Limits, s)
 	if s.Kind == verdict.SignalUnpause {
 		n.tree.emit(Effect{Kind: Unpaused, Node: n})
-	}
-	n.trace(s)
-}
-
-// trace has the host told of a signal, if it keeps a trace. What comes while a stop is recorded is traced if that is
-// taken back.
-func (n *Node) trace(s Signal) {
-	switch {
-	case !n.tree.Traced:
-	case n.trip != nil:
-		n.trip.meanwhile = append(n.trip.meanwhile, s)
-	default:
-		kept := s // the others stay off the heap
-		n.tree.emit(Effect{Kind: Traced, Node: n, Signal: &kept})
 	}
 }
 

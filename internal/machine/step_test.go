@@ -215,7 +215,6 @@ func TestStepHolds(t *testing.T) {
 	})
 	t.Run("a layer that is cut off leaves alone what has ended around it", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, verdict.Off())
-		g.tree.Traced = true
 		a := g.layer(g.runs[0], hour())
 		b := g.layer(a, verdict.Off())
 		g.tickAt(time.Hour + 1)
@@ -313,21 +312,11 @@ func TestStepBusy(t *testing.T) {
 	})
 	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
 		g := newRig(t, machine.Rules{AsksBusy: true}, silence())
-		g.now.Machine, g.tree.Traced = true, true
+		g.now.Machine = true
 		g.tickAt(time.Minute + 1)
 		q := g.out[0].Inquiry
 		g.runs[0].Pulse.Load().At(false, false, g.now.At)
-		require.Equal(t, kinds(machine.Answered, machine.Traced), answer(g, q, true))
-		require.Equal(t, verdict.SignalNotBusy, g.out[1].Signal.Kind, "no activity is traced")
-	})
-	t.Run("that another guard ended the run meanwhile is told of, and no answer of the host", func(t *testing.T) {
-		for _, limit := range []verdict.Limit{"", verdict.Safety} {
-			g, n, _ := silent(t)
-			g.tree.Traced = true
-			guard := &machine.Guard{Verdict: verdict.Verdict{Action: verdict.Cancel, Limit: limit}}
-			out := g.feed(n, &machine.Input{Kind: machine.Cancel, Guard: guard})
-			require.Equal(t, limit != "", out[0] == machine.Traced, "it may be taken back for %q", limit)
-		}
+		require.Equal(t, kinds(machine.Answered), answer(g, q, true))
 	})
 	t.Run("after an answer polls look", func(t *testing.T) {
 		g := newRig(t, machine.Rules{AsksBusy: true}, silence())

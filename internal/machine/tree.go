@@ -25,8 +25,6 @@ import (
 // Rejected: a state for each run. What concerns several of them was done one after the other then, and was seen half
 // done in between.
 type Tree struct {
-	// Traced has the signals among the effects.
-	Traced bool
 	// Room is what a step needs besides. A driver may lend it for a step; else the tree keeps one.
 	Room *Room
 
@@ -76,7 +74,7 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		n.begin(t, in)
 	case Attached: // the silence counts from now on: what the store took to answer is none
 		if n.phase == Running && n.now() > n.seen.Attached {
-			n.take(signal(verdict.Signal{Kind: verdict.SignalAttached}))
+			n.take(verdict.Signal{Kind: verdict.SignalAttached})
 		}
 		n.look()
 	case Tick:
@@ -112,10 +110,6 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		n.answer(in)
 	case Returned:
 		n.more.busy.calling = false
-	case Counted:
-		n.traceCall(in)
-	case Told:
-		n.told(in.Told)
 	}
 	return t.Room.effects
 }
@@ -210,8 +204,6 @@ const (
 	Asked                           // the host is about to be asked: Inquiry; sets Done if nobody waits for an answer
 	Answer                          // what Busy said: Inquiry, Progress; sets Done
 	Returned                        // a call of Busy has returned
-	Counted                         // a call was charged or refused, up to the run Around: Told
-	Told                            // a trace says that the run took a signal: Told
 )
 
 // An Input is one thing that happened to a run. Wait is set where nothing was done, because the run's end is being
@@ -233,7 +225,6 @@ type Input struct {
 	Inquiry *Inquiry
 	Guard   *Guard
 	Cause   error
-	Told    *Signal
 
 	Result
 }
@@ -267,7 +258,6 @@ const (
 	Ask                            // the host whether it is busy: Inquiry
 	Answered                       // the Inquiry is over
 	Unpaused                       // a pause of the run has ended
-	Traced                         // the host may be told of the Signal
 )
 
 // An Effect is one thing that a step asks for.
@@ -277,7 +267,6 @@ type Effect struct {
 	Entry   *Entry
 	Trip    *Trip
 	Inquiry *Inquiry
-	Signal  *Signal
 	Stop    *record.Cancel
 	Cause   error
 	// ByParent says that the parent of a session ended it, or the run around a layer, whose cause that is.

@@ -107,87 +107,15 @@ func TestTrip(t *testing.T) {
 	})
 }
 
-// TestTrace protects where a trace has a run's end, and that it has nothing after that.
-func TestTrace(t *testing.T) {
-	tripped := func(t *testing.T) (*rig, *machine.Node) {
-		l := hour()
-		l.Idle = 2 * time.Hour
-		g := newRig(t, machine.Rules{}, l)
-		g.tree.Traced = true
-		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
+// TestAttached protects when an attach that took time was done.
+func TestAttached(t *testing.T) {
+	inHour(t, "silence counts from there", func(t *testing.T, g *rig) {
+		g.give(g.runs[0], machine.Attached)
+		require.Zero(t, g.runs[0].Seen().Begun)
 		g.pass(time.Second)
-		require.Empty(t, g.feed(g.runs[0], &machine.Input{Kind: machine.Sign}))
-		return g, g.runs[0]
-	}
-	inHour(t, "an attach that took no time has no end of its own", func(t *testing.T, g *rig) {
-		g.tree.Traced = true
-		require.Empty(t, g.give(g.runs[0], machine.Attached))
-		g.pass(time.Second)
-		require.Equal(t, kinds(machine.Traced), g.give(g.runs[0], machine.Attached))
+		g.give(g.runs[0], machine.Attached)
 		require.Equal(t, time.Second, g.runs[0].Seen().Begun)
 	})
-	t.Run("the end is where it was decided", func(t *testing.T) {
-		g, n := tripped(t)
-		require.Equal(t, kinds(machine.Traced, machine.Ended), g.recorded(n, fold.Window{CompletedAt: noon}))
-		require.Equal(t, verdict.SignalEnd, g.out[0].Signal.Kind)
-		require.Equal(t, time.Hour+1, g.out[0].Signal.At)
-	})
-	t.Run("what took it back says of which limit", func(t *testing.T) {
-		g, n := tripped(t)
-		g.recorded(n, fold.Window{Extended: time.Hour})
-		require.Equal(t, "wall_clock", g.out[1].Signal.Spend.Limit)
-		require.EqualValues(t, time.Hour, g.out[1].Signal.Spend.Allowed)
-		require.True(t, g.out[1].Signal.Refused)
-		require.False(t, g.out[0].Signal.Refused, "the sign of life did not")
-	})
-	inHour(t, "a call is told of in each run, up to the one that refused it", func(t *testing.T, g *rig) {
-		a := g.layer(g.runs[0], hour())
-		b := g.layer(a, hour())
-		g.tree.Traced = true
-		told := machine.Signal{Signal: verdict.Signal{Kind: verdict.SignalVoid}}
-		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told}), 3)
-		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told, Around: a}), 2)
-		g.end(b)
-		require.Len(t, g.feed(b, &machine.Input{Kind: machine.Counted, Told: &told}), 2, "in no run that is over")
-		require.Empty(t, g.feed(b, &machine.Input{Kind: machine.Told, Told: &told}))
-	})
-	t.Run("what came meanwhile is told if the run goes on", func(t *testing.T) {
-		g, n := tripped(t)
-		require.Equal(t, kinds(machine.Traced, machine.Traced), g.recorded(n, fold.Window{Extended: time.Hour}))
-		require.Equal(t, verdict.SignalActivity, g.out[0].Signal.Kind)
-		require.Equal(t, time.Hour+time.Second+1, g.out[0].Signal.At)
-		require.Equal(t, verdict.SignalExtend, g.out[1].Signal.Kind)
-	})
-}
-
-// TestTakenBack protects which signals of a trace take back the end that a limit gave.
-func TestTakenBack(t *testing.T) {
-	tokens := record.Spend{Limit: "tokens", Tool: "grep", Allowed: 10}
-	counted := machine.Trip{Spend: &tokens}
-	wall := verdict.Verdict{Limit: verdict.WallClock, Used: time.Hour + 1, Allowed: time.Hour}
-	for name, c := range map[string]struct {
-		trip   machine.Trip
-		change func(s *machine.Signal)
-		want   bool
-	}{
-		"one of the same limit":            {counted, func(*machine.Signal) {}, true},
-		"one that took nothing back":       {counted, func(s *machine.Signal) { s.Refused = false }, false},
-		"one of no limit":                  {counted, func(s *machine.Signal) { s.Spend = nil }, false},
-		"a call that was refused":          {counted, func(s *machine.Signal) { s.Kind = verdict.SignalAdmit }, false},
-		"of another limit":                 {counted, func(s *machine.Signal) { s.Spend.Limit = "turns" }, false},
-		"of another tool":                  {counted, func(s *machine.Signal) { s.Spend.Tool = "ls" }, false},
-		"of what allowed less":             {counted, func(s *machine.Signal) { s.Spend.Allowed = 9 }, false},
-		"what was extended since, by that": {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 11 }, true},
-		"by more than that":                {counted, func(s *machine.Signal) { s.More, s.Spend.Allowed = 1, 10 }, false},
-		"of a limit of time": {machine.Trip{Verdict: wall}, func(s *machine.Signal) {
-			s.Spend = &record.Spend{Limit: "wall_clock", Used: 1, Allowed: record.Number(time.Hour)}
-		}, true},
-	} {
-		spend := tokens
-		s := machine.Signal{Signal: verdict.Signal{Kind: verdict.SignalExtend, Refused: true}, Spend: &spend}
-		c.change(&s)
-		require.Equal(t, c.want, c.trip.TakenBack(&s), name)
-	}
 }
 
 // TestForeignPause protects whose word counts for a pause.
@@ -250,10 +178,8 @@ func TestForeignPause(t *testing.T) {
 	inHour(t, "nobody's in a layer that began when it was over", func(t *testing.T, g *rig) {
 		g.pass(2 * time.Minute)
 		a := g.layer(g.runs[0], hour())
-		g.tree.Traced = true
 		adopt(g, held("e", "approval", "", time.Minute, time.Minute))
-		require.Len(t, g.out, 1)
-		require.NotSame(t, a, g.out[0].Node)
+		require.Nil(t, a.Seen().Signs)
 	})
 	t.Run("the other's for one that nobody took over", func(t *testing.T) {
 		opened := held("e", "approval", "", time.Minute, 10*time.Minute)

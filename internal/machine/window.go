@@ -22,7 +22,7 @@ func (n *Node) restore(found *fold.Window) {
 		n.Pulse.Load().awaitReset(true)
 		for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
 			if rung := stand.rungOf(fold.Key{Limit: string(limit)}); rung > 0 {
-				n.take(signal(verdict.Signal{Kind: verdict.SignalRung, Key: string(limit), Rung: rung}))
+				n.take(verdict.Signal{Kind: verdict.SignalRung, Key: string(limit), Rung: rung})
 			}
 		}
 	}
@@ -33,10 +33,10 @@ func (n *Node) restore(found *fold.Window) {
 		case p.Layer != "":
 			n.extras().left = append(n.more.left, p)
 		case !n.signs().Held(id):
-			n.take(signal(verdict.Signal{
+			n.take(verdict.Signal{
 				Kind: verdict.SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap,
 				Rung: n.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil)),
-			}))
+			})
 			n.seen.Signs.Holds.Find(id).Owner = &Hold{id: id, pause: &p.Pause, restored: true}
 		}
 	}
@@ -49,18 +49,13 @@ func (n *Node) learn(known *fold.Window) {
 	if s := n.seen.Spend; s != nil && len(known.Given) > 0 {
 		for i := range s.Limits {
 			more := known.Given[KeyOfCount(&s.Limits[i])] - s.Counts[i].Extended
-			if more <= 0 {
-				continue
+			if more > 0 {
+				s.Extend(i, more)
 			}
-			s.Extend(i, more)
-			limit := SpendOf(n.Account, s.Use(i))
-			n.trace(Signal{
-				Signal: verdict.Signal{Kind: verdict.SignalExtend, At: n.now(), More: more}, Spend: &limit,
-			})
 		}
 	}
 	if more := known.Extended - n.seen.Extended; more > 0 {
-		n.take(signal(verdict.Signal{Kind: verdict.SignalExtend, Length: more}))
+		n.take(verdict.Signal{Kind: verdict.SignalExtend, Length: more})
 	}
 	n.rest(n.now())
 }

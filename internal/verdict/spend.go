@@ -1,10 +1,6 @@
 package verdict
 
-import (
-	"slices"
-
-	"github.com/seed62658d38/watchdog/internal/taxonomy"
-)
+import "github.com/seed62658d38/watchdog/internal/taxonomy"
 
 // A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all.
 type CountID struct {
@@ -92,8 +88,6 @@ type Spend struct {
 	Counts []Count
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
-
-	open map[int]Use // the admissions of a trace that are open, by their serials
 }
 
 // NewSpend returns what a run with the limits has used, which is what it had used before.
@@ -294,8 +288,4 @@ func (c *Count) exceeded(l *CountLimit) bool { return c.Used > c.allowed(l) }
 func (l Limit) counted() bool {
 	known := taxonomy.Find(string(l))
 	return known != nil && known.Counts
-}
-
-func (s *Spend) find(id CountID) int {
-	return slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.CountID == id })
 }

@@ -30,19 +30,32 @@ func limitRequests(most, reserve int64, warnAt ...float64) verdict.Limits {
 type spender struct {
 	limits verdict.Limits
 	seen   verdict.Snapshot
+	open   map[int]verdict.Use // the calls that were admitted, by their serials
 	serial int
 }
 
 func newSpender(limits verdict.Limits) *spender {
 	return &spender{limits: limits, seen: verdict.Snapshot{
 		Signs: &verdict.Signs{}, Spend: verdict.NewSpend(limits.Counts, false),
-	}}
+	}, open: map[int]verdict.Use{}}
 }
 
 // admit returns what an admission gives, in order.
 func (s *spender) admit(n int64) []verdict.Verdict {
+	return s.admitUse(requests(n))
+}
+
+func (s *spender) admitUse(most verdict.Use) []verdict.Verdict {
 	s.serial++
-	s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: s.serial, Use: requests(n)})
+	spend := s.seen.Spend
+	i := spend.Admit(&most)
+	if i >= 0 {
+		if spend.Refused(i, &most); !spend.ObserveOnly {
+			return s.due()
+		}
+		spend.AdmitAll(&most)
+	}
+	s.open[s.serial] = most
 	return s.due()
 }
 
@@ -50,7 +63,14 @@ func (s *spender) admit(n int64) []verdict.Verdict {
 func (s *spender) settle(n int64) []verdict.Verdict { return s.settleCall(s.serial, n) }
 
 func (s *spender) settleCall(serial int, n int64) []verdict.Verdict {
-	s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalSettle, Serial: serial, Use: requests(n)})
+	return s.settleUse(serial, requests(n))
+}
+
+func (s *spender) settleUse(serial int, used verdict.Use) []verdict.Verdict {
+	if most, open := s.open[serial]; open {
+		s.seen.Spend.Settle(&most, &used)
+		delete(s.open, serial)
+	}
 	return s.due()
 }
 
@@ -121,9 +141,7 @@ func TestSpend(t *testing.T) {
 		require.InDelta(t, 0.5, warnings[0].Fraction, 0)
 		require.InDelta(t, 0.8, warnings[1].Fraction, 0)
 		require.Empty(t, s.due())
-		s.seen.Take(&s.limits, verdict.Signal{
-			Kind: verdict.SignalExtend, Of: verdict.CountID{Kind: verdict.KindRequests}, More: 2,
-		})
+		s.seen.Spend.Extend(0, 2)
 		require.Len(t, s.due(), 1, "9 of 12 are more than a half")
 	})
 	t.Run("a ladder takes a rung for each refusal, and a last wait is the last", func(t *testing.T) {
@@ -201,10 +219,7 @@ func TestRows(t *testing.T) {
 			tripped := verdict.Kind(-1)
 			for i, result := range c.results {
 				s.admit(0)
-				s.seen.Take(&limits, verdict.Signal{
-					Kind: verdict.SignalSettle, Serial: s.serial, Use: verdict.Use{Result: result},
-				})
-				for _, v := range s.due() {
+				for _, v := range s.settleUse(s.serial, verdict.Use{Result: result}) {
 					require.Equal(t, len(c.results)-1, i)
 					require.Equal(t, verdict.Limit("errors"), v.Limit)
 					tripped = v.Count.Kind
@@ -366,32 +381,12 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// TestSpent protects what a trace tells of spend: what was used before the attach.
+// TestSpent protects what was used before the attach.
 func TestSpent(t *testing.T) {
-	of := verdict.CountID{Kind: verdict.KindRequests}
-	for name, c := range map[string]struct {
-		signal verdict.Signal
-		want   verdict.Count
-	}{
-		"what was used": {verdict.Signal{Count: 8}, verdict.Count{Used: 8, Extended: 7}},
-		"a rung":        {verdict.Signal{Rung: 1}, verdict.Count{Rung: verdict.Rung{Attempts: 1}}},
-		"a warning":     {verdict.Signal{Warned: 1}, verdict.Count{Warned: 1}},
-		"a wrap-up":     {verdict.Signal{Wrapped: true}, verdict.Count{Wrapped: true}},
-		"an extension":  {verdict.Signal{More: 3}, verdict.Count{Extended: 3}},
-	} {
-		limits := limitRequests(10, 0)
-		s := newSpender(limits)
-		s.seen.Spend.Counts[0].Extended = 7
-		c.signal.Kind, c.signal.Of = verdict.SignalSpent, of
-		s.seen.Take(&limits, c.signal)
-		require.Equal(t, c.want, s.seen.Spend.Counts[0], name)
-		c.signal.Of.Tool = "ls"
-		s.seen.Take(&limits, c.signal)
-		require.Equal(t, c.want, s.seen.Spend.Counts[0], "another limit, which the run does not have")
-	}
 	t.Run("a call does not fit beside what was used before", func(t *testing.T) {
-		s := newSpender(limitRequests(10, 0))
-		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalSpent, Of: of, Count: 8})
+		limits := limitRequests(10, 0)
+		limits.Counts[0].Used = 8
+		s := newSpender(limits)
 		require.Empty(t, s.admit(2))
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admit(1)))
 	})
@@ -400,8 +395,7 @@ func TestSpent(t *testing.T) {
 			{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
 		}}))
 		use := verdict.Use{Counts: verdict.Counts{verdict.KindInput: 6}}
-		s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: 1, Use: use})
-		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.due()))
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admitUse(use)))
 	})
 }
 

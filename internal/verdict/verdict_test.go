@@ -80,16 +80,16 @@ func TestUntil(t *testing.T) {
 	require.Equal(t, verdict.Never, verdict.Until(verdict.Never, hour))
 }
 
-// TestTakeSigns protects what a trace tells of the attach and of signs of life.
+// TestTakeSigns protects what is told of the attach and of signs of life.
 func TestTakeSigns(t *testing.T) {
 	limits, seen := verdict.Off(), verdict.Snapshot{Signs: &verdict.Signs{}}
 	for kind, at := range map[verdict.SignalKind]time.Duration{
-		verdict.SignalAttach: 1, verdict.SignalAttached: 2, verdict.SignalActivity: 4, verdict.SignalProgress: 3,
+		verdict.SignalAttached: 2, verdict.SignalActivity: 4, verdict.SignalProgress: 3,
 	} {
 		seen.Take(&limits, verdict.Signal{Kind: kind, At: at})
 	}
-	got := [...]time.Duration{seen.Attached, seen.Begun, seen.Signs.Activity, seen.Signs.Progress}
-	require.Equal(t, [...]time.Duration{1, 2, 4, 3}, got)
+	got := [...]time.Duration{seen.Begun, seen.Signs.Activity, seen.Signs.Progress}
+	require.Equal(t, [...]time.Duration{2, 4, 3}, got)
 }
 
 func TestRungAtStart(t *testing.T) {
