@@ -108,10 +108,10 @@ func extensionBy(d time.Duration, m machine.Moment) (fold.Event, error) {
 // ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
 // before it counts. Warnings and the reserve of such a limit begin again, and so does its ladder.
 //
-// The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve, WarnAt or Used is set, or if
-// the run has no such limit; [ErrEnded] if the run has ended, or for a nil Watchdog; or it is the store's error. Then the
-// limits are as before, unless the store was too slow to answer and keeps the event after all. A run that is disabled
-// has no limits, and nothing is done.
+// The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve, WarnAt or Used is set, or
+// if the run has no such limit; [ErrEnded] if the run has ended, or for a nil Watchdog; or it is the store's error.
+// Then the limits are as before, unless the store was too slow to answer and keeps the event after all. A run that is
+// disabled has no limits, and nothing is done.
 func (w *Watchdog) ExtendSpend(more Spend) error {
 	switch {
 	case w == nil:

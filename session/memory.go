@@ -14,9 +14,10 @@ import (
 )
 
 // A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore] and a [watchdog.LayerStore] that
-// keeps its sessions and events in memory: for tests, and as the plain form of what the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
-// and what is written is never forgotten. What it calls must not call
-// it. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
+// keeps its sessions and events in memory: for tests, and as the plain form of what the other stores do. A call may
+// look at every row and every event. Nothing waits for a lock, no lease is ever locked, and what is written is never
+// forgotten. What it calls must not call it. The zero value is ready for use. A Memory must not be copied after its
+// first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time

@@ -252,12 +252,7 @@ func withDoneContexts[S any](step step[S]) step[S] {
 	return func(e *contract.Env[S]) { e.WithDoneContexts("a call", step) }
 }
 
-// equal compares what a store said with what it should have said.
-func equal[T comparable](what string, got, want T) {
-	contract.Require(got == want, "%s: got %+v, want %+v", what, got, want)
-}
-
-// sameNames is equal for IDs and other names, in their order.
+// sameNames compares the IDs or other names that a store said with those that it should have said, in their order.
 func sameNames(what string, got, want []string) {
 	contract.Require(slices.Equal(got, want), "%s: got %s, want %s", what, contract.Shorten(got), contract.Shorten(want))
 }
