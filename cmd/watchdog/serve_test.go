@@ -213,7 +213,7 @@ func TestNothingIsWritten(t *testing.T) {
 		assert.Contains(t, text, `<bdi>live</bdi>`)
 		assert.Contains(t, text, `<bdi>s-1</bdi>`)
 		_, text = get(t, url+"?run=s-1")
-		assert.Contains(t, text, "a loop&#39;s results got worse")
+		assert.Contains(t, text, "its host or another guard stopped it")
 		assert.Contains(t, text, "watchdog resume s-1")
 		assert.Contains(t, text, "<bdi>s-1/build</bdi>")
 		_, text = get(t, url+"?run=live")
