@@ -102,7 +102,7 @@ func (c *admission) try(ctx context.Context) (err error) {
 		c.of.look(&k)
 	}
 	in.tree.Unlock()
-	k.DoAll(in.tree)
+	k.Pass(in.tree, k.At)
 	return err
 }
 
@@ -168,7 +168,7 @@ func (c Charge) Settle(used Amount) error {
 		c.of.look(&k)
 	}
 	in.tree.Unlock()
-	k.DoAll(in.tree)
+	k.Pass(in.tree, k.At)
 	if o.Did == ledger.Flawed {
 		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Why.Flaw)
 	}

@@ -82,13 +82,6 @@ func (a *Amount) countInto(c *verdict.Counts) {
 	c.SumTokens()
 }
 
-// setCounts sets the amount to a use, whose currency, tool and result it has.
-func (a *Amount) setCounts(u *verdict.Use) {
-	c := &u.Counts
-	a.InputTokens, a.OutputTokens, a.Cost.Micros = c[verdict.KindInput], c[verdict.KindOutput], c[verdict.KindCost]
-	a.Requests, a.Turns, a.ToolCalls = c[verdict.KindRequests], c[verdict.KindTurns], c[verdict.KindToolCalls]
-}
-
 // A Usage is how far one counted limit of a run is used.
 type Usage struct {
 	// Run is the run whose limit it is. Limit is what it counts, as events name it: the field of [Spend] in snake_case,

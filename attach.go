@@ -199,8 +199,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
 	})
 	r.Node.Rules = machine.Rules{
-		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, AsksBusy: cfg.Busy != nil,
-		Records: cfg.RecordInterrupts,
+		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, Records: cfg.RecordInterrupts,
 	}
 	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.Keeper != nil
 	r.setUp(heeds)

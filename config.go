@@ -10,7 +10,6 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog/internal/journal"
-	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -52,16 +51,6 @@ type Config struct {
 	// of a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store
 	// has it. New logs at Info that the run is not guarded.
 	Disabled bool
-	// Busy, if set, is asked once before each trip of [Budget].Idle, of its FirstSign and of the Idle of a [HoldLimit]:
-	// true means that the host has something to do that nobody sees, such as messages that wait, and counts as
-	// [Watchdog.Activity] at that moment, of the runs around a layer too. It is asked for layers as well. What it says is
-	// dropped if the run ended or there was life meanwhile; another limit that is exceeded meanwhile trips by itself.
-	//
-	// Busy is called with no lock held, on a goroutine of its own also with PollOnly. A poll that finds the limit
-	// exceeded waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A
-	// Busy that has not answered by then, or panics, says false, and is logged once: until it returns it is not called
-	// again.
-	Busy func() bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
@@ -128,12 +117,9 @@ func checkParent(ctx context.Context) error {
 	return nil
 }
 
-// BusyTimeout is how long [Config].Busy may take to answer.
-const BusyTimeout = machine.BusyTimeout
-
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
-		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
 		forgets: cfg.forgets,
 	}
 }

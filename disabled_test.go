@@ -71,7 +71,6 @@ func switchedOff(t *testing.T) *fixture {
 		},
 		RecordInterrupts: true,
 		OnWarning:        func(watchdog.Warning) { t.Error("OnWarning was called") },
-		Busy:             func() bool { t.Error("Busy was called"); return false },
 	}
 	return b
 }

@@ -88,7 +88,7 @@
 // and with PausesWallClock of its [HoldLimit] the wall clock, too. With Idle of that the run may not be silent for
 // longer meanwhile either: a tool that streams lives, one that hangs does not.
 //
-// A host that is behind, with messages that wait, is not silent: Busy of the [Config] is asked before each such trip.
+// A host that is behind, with messages that wait, is not silent: it calls [Watchdog.Activity] while something waits.
 //
 // # Directives
 //

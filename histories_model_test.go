@@ -199,8 +199,6 @@ func (r *modelRun) lookFor(code watchdog.StopReason) {
 	}
 }
 
-func (e *modelExcess) isIdle() bool { return e != nil && e.limit == "idle" }
-
 func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 	if r.judgeParent(); !r.running() {
 		return false, nil
@@ -211,9 +209,6 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		r.due = false
 		e := r.exceeded()
 		switch {
-		case e.isIdle() && r.process.isBusy():
-			r.signal(false)
-			continue
 		case e != nil && e.asks == watchdog.DirectiveCancel:
 			return recorded, e
 		case e != nil:

@@ -118,7 +118,6 @@ type process struct {
 	connection *connection
 	cfg        watchdog.Config
 	uptime     bool
-	busy       *modelBusy
 	runs       []*guarded // the run and its open layers, nothing while it is not attached
 }
 
@@ -153,17 +152,13 @@ func (h *pastimes) newProcess(name string) *process {
 	p := &process{name: name, connection: &connection{database: h.database}, uptime: !h.chance(4)}
 	p.host = &modelHost{clock: c, transactional: h.chance(2)}
 	p.cfg = watchdog.Config{Store: p.connection, Budget: h.budget, PollOnly: true, Logger: quiet, Clock: c}
-	if h.chance(3) {
-		p.busy = &modelBusy{}
-		p.cfg.Busy = p.busy.answer
-	}
 	if p.host.transactional {
 		p.cfg.Store = transactional{p.connection}
 	}
 	if p.uptime {
 		p.cfg.Clock = uptimeHost{c}
 	}
-	h.say("%s: transactional %v, uptime %v, busy %v", name, p.host.transactional, p.uptime, p.busy != nil)
+	h.say("%s: transactional %v, uptime %v", name, p.host.transactional, p.uptime)
 	return p
 }
 
@@ -223,7 +218,6 @@ func (h *pastimes) step() {
 		h.stepClock(p)
 	case n < 12:
 		h.fault(p)
-		h.busyOrNot(p)
 	case len(p.runs) == 0:
 		h.attach(p, h.chance(2))
 	case n < 14:
@@ -617,9 +611,6 @@ func (h *pastimes) compare() {
 				h.compareRun(g)
 			}
 		}
-	}
-	for _, p := range h.processes {
-		h.compareBusy(p)
 	}
 	if h.database.exchanges > maxExchanges {
 		h.fail("a process asks the store for ever")

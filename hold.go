@@ -100,7 +100,7 @@ func (h *Hold) Close() bool {
 	in := machine.Input{Kind: machine.CloseHold, Hold: h.hold}
 	r := h.r
 	k := r.Tree.Step(&r.Run, &in)
-	k.DoAll(r.Tree)
+	k.Pass(r.Tree, k.At)
 	if stop := h.context.End(&r.Run); stop != nil {
 		stop()
 	}

@@ -12,8 +12,6 @@ import (
 
 func (r *run) Log() *slog.Logger { return r.log() }
 
-func (r *run) Busy() bool { return r.busyHost() }
-
 func (r *run) Stopped(stop *record.Cancel) error {
 	s := stopOf(stop, r.Node.Run)
 	s.forgets = r.forgets

@@ -111,7 +111,7 @@ func (r *run) sign(progress bool, at time.Time) {
 	case pulse == nil:
 	case r.Tree.Clock != nil: // a clock of the host's, which is not read without the lock
 		k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
-		k.DoAll(r.Tree)
+		k.Pass(r.Tree, k.At)
 	case pulse.At(progress, r.limits.FromFirstSign, r.since(at)):
 		r.Step(&machine.Input{Kind: machine.Awaited})
 	}

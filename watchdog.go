@@ -52,7 +52,6 @@ type settings struct {
 	limits    *sharedLimits
 	logger    *slog.Logger
 	onWarning func(Warning)
-	busyHost  func() bool
 	classes   *classes // of the host's events
 	forgets   bool     // nobody finds the run again
 }
@@ -147,9 +146,9 @@ func (w *Watchdog) StartedAt() time.Time {
 
 // Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
 // reads the clock, so that it is right also without a timer (see [Config].PollOnly). While a stop is being recorded it
-// waits for that, at most the record timeout, and it tries again to record what could not be. One that finds a silence
-// too long waits for [Config].Busy before, at most [BusyTimeout]. A run that ended in another way has not fired, nor
-// has a nil Watchdog. A run that has not fired costs little more than reading the clock, and no allocation.
+// waits for that, at most the record timeout, and it tries again to record what could not be. A run that ended in
+// another way has not fired, nor has a nil Watchdog. A run that has not fired costs little more than reading the clock,
+// and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
 	if w == nil || w.r.Quiet() {
 		return "", false

@@ -87,7 +87,7 @@ func (t *Timer) trip(stop *watchdog.Stop) {
 
 // ask asks Busy.
 func (t *Timer) ask() {
-	wait, cancel := context.WithTimeout(context.Background(), watchdog.BusyTimeout)
+	wait, cancel := context.WithTimeout(context.Background(), BusyTimeout)
 	defer cancel()
 	t.asking.Store(true)
 	yes, err := bounded.Do(wait, func() (bool, error) {
@@ -96,7 +96,7 @@ func (t *Timer) ask() {
 	})
 	if err != nil {
 		handle.LoggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
-			"timeout", watchdog.BusyTimeout, "error", err)
+			"timeout", BusyTimeout, "error", err)
 	}
 	if yes && err == nil {
 		t.Alive()

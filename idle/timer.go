@@ -13,6 +13,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
+// BusyTimeout is how long Busy of a [Config] may take to answer.
+const BusyTimeout = time.Second
+
 // A Config says how silence is guarded against. It is copied.
 type Config struct {
 	// Limit is how long the work may give no sign of life. Zero or less and [watchdog.NoLimit] switch the guard off.
@@ -24,7 +27,7 @@ type Config struct {
 	// Busy, if set, is asked once before a stretch of silence ends the work or is notified: whether the silence is that of
 	// a reader that is behind, which has messages waiting. True counts as a sign of life at that moment. It is called on a
 	// goroutine of its own with no lock held, and may call the timer. An answer that takes longer than
-	// [watchdog.BusyTimeout] is false, and it is not asked again before it has returned. A panic in it is logged and is
+	// [BusyTimeout] is false, and it is not asked again before it has returned. A panic in it is logged and is
 	// false.
 	Busy func() bool
 	// Notify, if set, is called instead of ending the work: once for each stretch of silence, and again only after the

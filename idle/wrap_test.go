@@ -79,10 +79,10 @@ func TestBusy(t *testing.T) {
 			Busy:   func() bool { asked.Add(1); <-free; return true },
 			Notify: told.add,
 		})
-		pass(limit + watchdog.BusyTimeout)
+		pass(limit + idle.BusyTimeout)
 		require.Empty(t, told.all())
 		pass(1)
-		require.Equal(t, []time.Duration{limit + watchdog.BusyTimeout + 1}, told.all())
+		require.Equal(t, []time.Duration{limit + idle.BusyTimeout + 1}, told.all())
 		timer.Alive()
 		pass(limit + 1)
 		require.Len(t, told.all(), 2)
@@ -123,15 +123,15 @@ func TestBusy(t *testing.T) {
 	})
 	bubble(t, "a sign of life while it is asked ends the silence", func(t *testing.T) {
 		ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
-			time.Sleep(watchdog.BusyTimeout / 2)
+			time.Sleep(idle.BusyTimeout / 2)
 			return false
 		}})
 		pass(limit + 1)
 		timer.Alive()
 		pass(limit)
 		requireAlive(ctx, t, timer)
-		pass(1 + watchdog.BusyTimeout/2)
-		requireSilent(ctx, t, timer, limit+1+watchdog.BusyTimeout/2, limit)
+		pass(1 + idle.BusyTimeout/2)
+		requireSilent(ctx, t, timer, limit+1+idle.BusyTimeout/2, limit)
 	})
 }
 

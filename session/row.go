@@ -120,5 +120,5 @@ func allowedBy(w *watchdog.Watchdog) time.Duration {
 	if run.Disabled || run.ObserveOnly {
 		return 0
 	}
-	return verdict.AllowedSilence(run.Limits, run.RecordTimeout+watchdog.BusyTimeout)
+	return verdict.AllowedSilence(run.Limits, run.RecordTimeout)
 }

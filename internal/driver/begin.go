@@ -67,11 +67,9 @@ func (t *Tree) Start() (began time.Time) {
 	r := t.session
 	k := t.Step(r, &machine.Input{Kind: machine.Attached})
 	began = k.At
-	k.askAside(t)
 	k.Pass(t, began)
 	if k.Ending != nil {
-		waits := began
-		r.Wait(&k, &waits)
+		r.Wait(&k, began)
 	}
 	return began
 }
@@ -88,7 +86,7 @@ func (r *Run) BeginLayer(elapsed time.Duration, window *fold.Window, began time.
 	t.mu.Unlock()
 	k.Pass(t, began)
 	if k.Ending != nil {
-		r.Wait(&k, &began)
+		r.Wait(&k, began)
 	}
 }
 

@@ -36,7 +36,6 @@ var (
 type host struct {
 	slog.Handler
 	name string
-	busy func() bool
 	at   map[string]func() // by what it is told
 
 	mu    sync.Mutex
@@ -85,8 +84,6 @@ func (h *host) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (h *host) Log() *slog.Logger { return slog.New(h) }
-
-func (h *host) Busy() bool { return h.busy() }
 
 func (h *host) Stopped(stop *record.Cancel) error { return &stopError{stop} }
 
@@ -176,7 +173,7 @@ func (h *host) Enabled(context.Context, slog.Level) bool { return true }
 func (b *bench) begin(ctx context.Context, limits verdict.Limits) {
 	now := b.now()
 	startedAt := record.Truncate(now)
-	b.Node.Rules = machine.Rules{Limits: &limits, AsksBusy: b.host.busy != nil, Records: true}
+	b.Node.Rules = machine.Rules{Limits: &limits, Records: true}
 	b.tree.Init(ctx, b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
 	b.Node.Heed()
 	b.tree.TakeUp(&fold.Window{StartedAt: startedAt}, now)

@@ -16,8 +16,6 @@ import (
 // A Host is a run as its host has it: what is told of it, in the host's own types.
 type Host interface {
 	Log() *slog.Logger
-	// Busy is what the host says about a silence.
-	Busy() bool
 
 	// The lock is held during these four, which call no code of the host's. Stopped returns the cause of the run's end
 	// that a stop is. Asks puts a directive in line for its readers, Asked says that its record was tried, Again is what
@@ -48,7 +46,6 @@ type Run struct {
 	cancel context.CancelCauseFunc
 	ended
 
-	asking     *asking    // while the host is asked whether it is busy
 	dependents *Dependent // the first one
 	news       *news      // what the host is still to be told; nil for nothing
 	more       *extras    // nil if there is nothing in it
@@ -64,7 +61,6 @@ type ended struct {
 // extras are what few runs have.
 type extras struct {
 	waiters map[handle.Waiter]struct{} // for the end of a pause
-	late    bool                       // the log was told that Busy does not answer
 	failed  failedCompletes
 }
 
@@ -236,30 +232,20 @@ func (r *Run) Decide(in *machine.Input) error {
 		if k.Stop != nil { // what the end left to do is for whoever ended the run
 			return k.Stop
 		}
-		if !r.Wait(&k, &began) || in.Done {
+		if !r.Wait(&k, began) || in.Done {
 			r.TellSince(began)
 			return nil
 		}
 	}
 }
 
-// Wait waits for what a step has begun and reports whether there was anything: for answers of the host's, or for the
-// record of the run's end. The time that the host takes is its own: a slow answer is no reason to end the run before
-// its stop is recorded.
-func (r *Run) Wait(k *Work, began *time.Time) bool {
-	for _, one := range k.asks {
-		one.ask(nil)
-		<-one.done
-	}
-	switch {
-	case len(k.asks) > 0:
-		*began = clocks.Now(r.Tree.Clock)
-	case k.Ending == nil:
+// Wait waits for the record of the run's end if a step has begun that, and reports whether it has.
+func (r *Run) Wait(k *Work, began time.Time) bool {
+	if k.Ending == nil {
 		return false
-	default:
-		<-k.Ending.Done
-		r.Tree.Await(*began, k.Ending.Told)
 	}
+	<-k.Ending.Done
+	r.Tree.Await(began, k.Ending.Told)
 	return true
 }
 
@@ -272,7 +258,7 @@ func (r *Run) Take(in *machine.Input) (k Work) {
 			k.At = first.At
 			return k
 		}
-		r.Wait(&k, &began)
+		r.Wait(&k, began)
 		in.Result = machine.Result{}
 	}
 }
@@ -283,11 +269,10 @@ func (r *Run) TakeAside(in *machine.Input) {
 	if k.behind && !k.Records() { // as at a poll
 		r.Retry(clocks.Now(r.Tree.Clock))
 	}
-	k.askAside(r.Tree)
 }
 
-// Retry appends again, as a poll does, what is pending, unless that is being done. It holds up a poll only if there is no
-// other goroutine, for what is left of its time-out since began.
+// Retry appends again, as a poll does, what is pending, unless that is being done. It holds up a poll only if there is
+// no other goroutine, for what is left of its time-out since began.
 func (r *Run) Retry(began time.Time) {
 	if r.Record.WantAgain() {
 		k := Work{record: []*lane.Recorder{&r.Record}}

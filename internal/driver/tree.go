@@ -37,7 +37,6 @@ import (
 //	      feed.queue.mu  what a subscriber is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	    journal.known.mu what this process knows of the run's events
-//	gather.Group.mu      who has answered of the runs whose Busy was asked together; alone
 //	digest.seen.mu       the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
@@ -79,19 +78,6 @@ func (t *Tree) Step(r *Run, in *machine.Input) Work {
 	return k
 }
 
-// stepAndLook is Step, and if the input is done, a look at the run at the same instant, with nothing between the two.
-func (t *Tree) stepAndLook(r *Run, in *machine.Input) Work {
-	parent := t.parentEnd()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var k Work
-	now := t.now(parent)
-	if t.stepAt(&k, now, r, in); in.Done {
-		t.stepAt(&k, now, r, &machine.Input{Kind: machine.Look})
-	}
-	return k
-}
-
 // Look has the runs that the input is about looked at. The caller holds the lock, and does the work once it is free.
 func (t *Tree) Look(k *Work, r *Run, in *machine.Input) { t.stepAt(k, t.now(nil), r, in) }
 
@@ -103,7 +89,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.apply(t.machine.Step(now, in), k)
 	t.machine.Room = nil
 	rooms.Put(room)
-	k.tree, k.At, k.Stop, k.Ending = t, now.Wall, r.Stop(), r.Record.Ending()
+	k.At, k.Stop, k.Ending = now.Wall, r.Stop(), r.Record.Ending()
 	k.behind = r.Record.Behind() || r.news != nil
 }
 
@@ -161,12 +147,6 @@ func (t *Tree) apply(effects []machine.Effect, k *Work) { //nolint:cyclop // a t
 			if works := r.takeWorks(); len(works) > 0 {
 				k.endAll(works, r.host.Again(e.Entry))
 			}
-		case machine.Ask:
-			r.asking = &asking{r: r, inquiry: e.Inquiry, done: make(chan struct{})}
-			k.asks = append(k.asks, r.asking)
-		case machine.Answered:
-			close(r.asking.done)
-			r.asking = nil
 		case machine.Unpaused:
 			k.left = append(k.left, r.takeWaiters()...)
 		}

@@ -5,10 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/gather"
 	"github.com/seed62658d38/watchdog/internal/lane"
-	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // A Work is what a step leaves to do once the lock is free.
@@ -19,17 +16,15 @@ type Work struct {
 	Stop   error
 	Ending *lane.Ending
 
-	tree   *Tree
 	record []*lane.Recorder // of runs that have something to record
 	later  []*lane.Recorder // whose store is to be asked again later
 	again  []func()         // ends work that is to be begun again
-	asks   []*asking        // the host
 	left   []func()         // code of the host's that nobody waits for
 	behind bool             // the store lacks something of the run, or the host was not told of something
 }
 
 func (k *Work) nothing() bool {
-	return len(k.record)+len(k.later)+len(k.again)+len(k.asks)+len(k.left) == 0
+	return len(k.record)+len(k.later)+len(k.again)+len(k.left) == 0
 }
 
 // Idle reports that a poll has nothing else to do either.
@@ -53,53 +48,25 @@ func (k *Work) endAll(works []*Dependent, cause error) {
 
 // doTogether does the work of several sessions on other goroutines.
 func doTogether(all []Work) {
-	var asks []*asking
 	var record []*lane.Recorder
 	for i := range all {
 		k := &all[i]
-		asks, record = append(asks, k.asks...), append(record, k.record...)
-		k.asks, k.record = nil, nil
+		record = append(record, k.record...)
+		k.record = nil
 		k.doAside()
 	}
 	lane.Enqueue(record...)
-	askTogether(asks)
 }
 
 // doAside does the work on other goroutines.
 func (k *Work) doAside() {
-	t := k.tree
-	k.askAside(t)
 	k.endWorks()
 	lane.Enqueue(k.record...)
 	k.finish()
 }
 
-// askAside asks the hosts, for whoever does not wait for the answers. With PollOnly the next poll looks at the runs.
-func (k *Work) askAside(t *Tree) {
-	if len(k.asks) == 0 {
-		return
-	}
-	var then func(Work)
-	if !t.Inline {
-		then = func(k Work) { k.doAside() }
-	}
-	for _, one := range k.asks {
-		one.ask(then)
-	}
-	k.asks = nil
-}
-
-// DoAll is Pass for who waits for nothing, not for the host's answers either.
-func (k *Work) DoAll(t *Tree) {
-	if k.nothing() {
-		return
-	}
-	k.askAside(t)
-	k.Pass(t, k.At)
-}
-
-// Pass does the work for a caller that has waited since began. With PollOnly it is done here, and waits for the store no
-// longer than the record time-out since then. The host is told later.
+// Pass does the work for a caller that has waited since began. With PollOnly it is done here, and waits for the store
+// no longer than the record time-out since then. The host is told later.
 func (k *Work) Pass(t *Tree, began time.Time) {
 	if !k.nothing() {
 		defer k.finish() // also if the store ends this goroutine
@@ -215,78 +182,5 @@ func (r *Run) endDependents(k *Work, cause error) {
 		} else {
 			k.left = append(k.left, func() { stop() })
 		}
-	}
-}
-
-// An asking is the host being asked whether it is busy, before a trip of Idle.
-type asking struct {
-	r       *Run
-	inquiry *machine.Inquiry
-	done    chan struct{} // closed when it was answered, or the run's end was decided
-}
-
-// ask calls the host on another goroutine. Once the answer has come, or is not waited for any more, it calls then with
-// what is to be done. The caller holds no lock. If it waits itself, then is nil, and it looks at the run afterwards.
-func (a *asking) ask(then func(Work)) {
-	r := a.r
-	if r.Step(&machine.Input{Kind: machine.Asked, Inquiry: a.inquiry}).Done { // its end was decided meanwhile
-		if then != nil {
-			then(Work{tree: r.Tree})
-		}
-		return
-	}
-	timer := clocks.AfterFunc(r.Tree.Clock, machine.BusyTimeout, func() {
-		if a.answer(false, then) {
-			a.reportLate()
-		}
-	})
-	go func() {
-		busy := false
-		defer func() { // also if the host ends this goroutine
-			timer.Stop()
-			r.Step(&machine.Input{Kind: machine.Returned})
-			a.answer(busy, then)
-		}()
-		r.CallHost("Busy", func() { busy = r.host.Busy() })
-	}()
-}
-
-// answer takes what the host said, or that it did not say it in time, and reports whether that was waited for. Unless
-// somebody else looks at the run, the answer decides at once: a run around that ends meanwhile does not come between.
-func (a *asking) answer(busy bool, then func(Work)) (awaited bool) {
-	in := machine.Input{Kind: machine.Answer, Inquiry: a.inquiry, Progress: busy}
-	if then == nil {
-		return a.r.Step(&in).Done
-	}
-	k := a.r.Tree.stepAndLook(a.r, &in)
-	if in.Done {
-		then(k)
-	} else {
-		k.doAside()
-	}
-	return in.Done
-}
-
-// reportLate tells the log once that Busy does not answer.
-func (a *asking) reportLate() {
-	r, told := a.r, false
-	r.Locked(func() { told, r.extras().late = r.extras().late, true })
-	if !told {
-		bounded.Quietly(func() {
-			r.host.Log().Error("the host's Busy did not answer in time and counts as false", "run", r.Node.Run, "timeout",
-				machine.BusyTimeout)
-		})
-	}
-}
-
-// togetherAfter is how long the answers of runs that were asked together wait for those of the others.
-const togetherAfter = 5 * time.Millisecond
-
-// askTogether asks the hosts of runs that the timer found silent at one moment. What the answers come to is carried out
-// together again: at once when all have answered, and soon where one takes its time. It does not block.
-func askTogether(asks []*asking) {
-	answered := gather.New(len(asks), togetherAfter, doTogether)
-	for _, one := range asks {
-		one.ask(answered.Add)
 	}
 }

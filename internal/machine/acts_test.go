@@ -29,7 +29,7 @@ func newWorld(tb testing.TB, seed uint64, checked bool) *world {
 	w.trail = make([]happening, 0, 2*historyActs)
 	w.now = machine.Now{Machine: w.chance(2)}
 	w.rules = machine.Rules{
-		ObserveOnly: w.chance(8), Disabled: w.chance(40), AsksBusy: w.chance(2), Records: w.chance(2),
+		ObserveOnly: w.chance(8), Disabled: w.chance(40), Records: w.chance(2),
 	}
 	w.scale = 1
 	if w.chance(2) { // a session that lives long
@@ -185,7 +185,6 @@ var acts = [...]act{
 	{2, (*world).look},
 	{2, (*world).lookAround},
 	{5, (*world).wait},
-	{6, (*world).busy},
 	{24, (*world).end},
 	{1, (*world).cancel},
 	{1, (*world).complete},
@@ -581,47 +580,4 @@ func (w *world) pauseElsewhere(r *run) {
 		})
 	}
 	w.foreign = append(w.foreign, e)
-}
-
-// busy has the host say whether it is busy, or not in time.
-func (w *world) busy(r *run) {
-	for i := range w.runs {
-		if len(r.asked) == 0 {
-			r = w.runs[i]
-		}
-	}
-	if len(r.asked) == 0 {
-		w.hangUp(r)
-		return
-	}
-	q := r.asked[0]
-	r.asked = r.asked[1:]
-	in := machine.Input{Kind: machine.Asked, Inquiry: q}
-	if w.step(r, &in); in.Done {
-		w.look(r)
-		return
-	}
-	w.pass(w.length(machine.BusyTimeout))
-	if w.chance(4) { // a call that does not return in time
-		r.hung++
-	} else {
-		w.step(r, &machine.Input{Kind: machine.Returned})
-	}
-	over := q.Over()
-	in = machine.Input{Kind: machine.Answer, Inquiry: q, Progress: r.hung == 0 && w.chance(2)}
-	w.step(r, &in)
-	if w.checked && (in.Done == over || !q.Over()) {
-		w.fail("an answer of %d counts: %v, and it was over: %v", r.node.Number, in.Done, over)
-	}
-	if in.Done {
-		w.look(r)
-	}
-}
-
-// hangUp has a call of Busy return that was left behind.
-func (w *world) hangUp(r *run) {
-	if r.hung > 0 {
-		r.hung--
-		w.step(r, &machine.Input{Kind: machine.Returned})
-	}
 }

@@ -145,8 +145,6 @@ type run struct {
 	phase   machine.Phase // after the last step
 	ended   bool          // it was told to
 	trip    *machine.Trip // that waits for the store's answer
-	asked   []*machine.Inquiry
-	hung    int // calls of Busy that were left behind
 	holds   []*machine.Hold
 	opened  int
 	charges []charge
@@ -173,11 +171,11 @@ type happening struct {
 
 var inputNames = [...]string{
 	"", "begin", "parent", "attached", "tick", "look", "look around", "sign", "awaited", "open hold", "close hold", "cancel",
-	"complete", "recorded", "adopt", "end", "asked", "answer", "returned",
+	"complete", "recorded", "adopt", "end",
 }
 
 var effectNames = [...]string{
-	"", "ended", "exchange", "record", "leave", "retry", "again", "ask", "answered", "unpaused",
+	"", "ended", "exchange", "record", "leave", "retry", "again", "unpaused",
 }
 
 func (h happening) String() string {
@@ -236,8 +234,6 @@ func (w *world) apply(in *machine.Input, e *machine.Effect) {
 		r.ended = true
 	case machine.Exchange:
 		r.trip = e.Trip
-	case machine.Ask:
-		r.asked = append(r.asked, e.Inquiry)
 	}
 }
 
@@ -361,7 +357,7 @@ func (w *world) slack() time.Duration {
 // checkBudget checks that a run which was looked at, and goes on, has something left.
 func (w *world) checkBudget(r *run) {
 	n := &r.node
-	if n.Phase() != machine.Running || w.rules.ObserveOnly || w.rules.Disabled || n.Seen().Asking {
+	if n.Phase() != machine.Running || w.rules.ObserveOnly || w.rules.Disabled {
 		return
 	}
 	if worked := n.Worked(n.At(w.now.At)); worked > n.Budget() {
@@ -379,7 +375,7 @@ func (w *world) checkAct() {
 			continue
 		}
 		w.checkHolds(r)
-		if n.Phase() != machine.Running || w.rules.Disabled || n.Seen().Asking {
+		if n.Phase() != machine.Running || w.rules.Disabled {
 			continue
 		}
 		w.checkLeft(r)
@@ -453,7 +449,6 @@ func newMill(b *testing.B) *mill {
 	b.Helper()
 	m := &mill{world: newWorld(b, 1, false)}
 	m.world.tree, m.world.runs, m.world.books = machine.Tree{}, nil, ledger.Ledger{}
-	m.rules = machine.Rules{AsksBusy: true}
 	m.limit = verdict.Limits{
 		WallClock: 1e6 * time.Hour, WarnAt: []float64{0.5, 0.8}, Reserve: time.Minute, Safety: verdict.Never,
 		Idle: time.Minute, NoProgress: time.Hour,

@@ -60,11 +60,10 @@ func (n *Node) takeUp(found *fold.Window) {
 	n.restore(found)
 }
 
-// act does what concerns a run that goes on. It has to wait for the record of the run's end, or for an answer of the
-// host's that this step asks for.
+// act does what concerns a run that goes on. It has to wait for the record of the run's end.
 func (n *Node) act(in *Input) {
-	in.Wait = n.phase == Recording || n.tree.Room.asked
-	if in.Wait || n.phase != Running {
+	in.Wait = n.phase == Recording
+	if n.phase != Running {
 		return
 	}
 	switch in.Kind {
@@ -113,7 +112,6 @@ func (n *Node) decide(v verdict.Verdict, reason string) {
 func (n *Node) beginTrip() *Trip {
 	n.Draw()
 	n.phase = Recording
-	n.endInquiry()
 	n.LookClosely()
 	now := n.now()
 	n.trip = &Trip{
@@ -183,7 +181,6 @@ func (n *Node) end(by Effect) {
 		n.resetLadders()
 	}
 	n.phase, n.trip = Over, nil
-	n.endInquiry()
 	n.LookClosely()
 	n.part()
 	by.Kind, by.Node = Ended, n

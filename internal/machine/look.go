@@ -20,21 +20,12 @@ func (n *Node) look() {
 		return
 	}
 	n.takePulse(&n.tree.Room.now) // once: a sign that comes meanwhile is later than this instant
-	for now, asked := n.now(), false; ; {
+	for now := n.now(); ; {
 		n.resetLadders()
 		v := verdict.Judge(*n.Limits, n.seen, now)
 		if v.Action == verdict.Continue {
 			n.rest(v.Next)
 			return
-		}
-		if asked { // what is due was exceeded later than the limit of silence, and so waits for the answer
-			n.rest(now + BusyTimeout)
-			n.LookClosely()
-			return
-		}
-		var putOff bool
-		if putOff, asked = n.inquire(&v); putOff {
-			continue
 		}
 		if v.Action == verdict.Cancel && !n.ObserveOnly {
 			n.decide(v, record.LimitReason(string(v.Limit)))

@@ -39,7 +39,6 @@ type Rules struct {
 	Limits      *verdict.Limits
 	ObserveOnly bool
 	Disabled    bool
-	AsksBusy    bool // the host is asked before a trip of Idle
 	Records     bool // the end of the parent
 }
 
@@ -50,7 +49,6 @@ type kin struct{ layers, next, before *Node }
 type more struct {
 	given   standing
 	left    []fold.Pause // those of layers of a process that is gone
-	busy    busyness
 	command *record.CommandEnd
 }
 
@@ -172,6 +170,22 @@ func (n *Node) take(s verdict.Signal) {
 	n.seen.Take(n.Limits, s)
 	if s.Kind == verdict.SignalUnpause {
 		n.tree.emit(Effect{Kind: Unpaused, Node: n})
+	}
+}
+
+// sign is a sign of life of this run alone. It sets the timer if that waits for it.
+func (n *Node) sign(progress bool) {
+	pulse := n.Pulse.Load()
+	if pulse == nil || n.phase == Over { // one that is being recorded may be taken back
+		return
+	}
+	first, kind := !n.signs().Signalled, verdict.SignalActivity
+	if progress {
+		kind = verdict.SignalProgress
+	}
+	n.take(verdict.Signal{Kind: kind})
+	if pulse.awaited.came(progress) || first && n.Limits.FromFirstSign {
+		n.rest(n.now())
 	}
 }
 

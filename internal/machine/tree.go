@@ -2,7 +2,7 @@
 // what ends them, and what has to be recorded of that.
 //
 // A [Tree] is a session with its layers, a [Node] is one of these runs. Whatever happens to them is an [Input]: what
-// the host called, what the store answered, that an instant came, that the parent ended, what Busy said. [Tree.Step]
+// the host called, what the store answered, that an instant came, that the parent ended. [Tree.Step]
 // takes one at an instant, changes the state, and returns the effects: what to end, to record, to ask and to tell.
 //
 // The package has no clock, no lock, no goroutine, no context and no store, and calls nothing of the host's. Whoever
@@ -36,7 +36,6 @@ type Tree struct {
 type Room struct {
 	now     Now
 	effects []Effect
-	asked   bool // the host is asked for something
 	ending  bool // a run is being ended
 }
 
@@ -60,11 +59,11 @@ type ParentEnd struct {
 }
 
 // Step takes an input at an instant, and returns what is to be done. The effects hold until the next step.
-func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a table
+func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop // a table
 	if t.Room == nil {
 		t.Room = &Room{}
 	}
-	t.Room.now, t.Room.effects, t.Room.asked = now, t.Room.effects[:0], false
+	t.Room.now, t.Room.effects = now, t.Room.effects[:0]
 	n := in.Node
 	if in.Kind != Begin {
 		t.endWithParent()
@@ -102,14 +101,6 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		in.Done = n.release(in.Hold)
 	case Recorded:
 		n.conclude(in.Window)
-	case Asked:
-		if in.Done = in.Inquiry.over; in.Done {
-			n.more.busy.calling = false
-		}
-	case Answer:
-		n.answer(in)
-	case Returned:
-		n.more.busy.calling = false
 	}
 	return t.Room.effects
 }
@@ -201,13 +192,10 @@ const (
 	Recorded                        // the record of the run's trip was tried: Window
 	Adopt                           // what the store has of the Window; sets Done, Wait
 	End                             // the host ends the run: Cause; sets Done, Wait
-	Asked                           // the host is about to be asked: Inquiry; sets Done if nobody waits for an answer
-	Answer                          // what Busy said: Inquiry, Progress; sets Done
-	Returned                        // a call of Busy has returned
 )
 
 // An Input is one thing that happened to a run. Wait is set where nothing was done, because the run's end is being
-// recorded or the host is being asked whether it is busy: then it is made again afterwards.
+// recorded: then it is made again afterwards.
 type Input struct {
 	Kind InputKind
 	Node *Node
@@ -219,12 +207,11 @@ type Input struct {
 	ID       verdict.HoldID
 	Limits   verdict.HoldLimits
 	Pauses   bool
-	Progress bool // of a sign; of an answer, that the host is busy
+	Progress bool // of a sign
 
-	Hold    *Hold
-	Inquiry *Inquiry
-	Guard   *Guard
-	Cause   error
+	Hold  *Hold
+	Guard *Guard
+	Cause error
 
 	Result
 }
@@ -247,7 +234,7 @@ type Result struct {
 // An EffectKind says what is to be done.
 type EffectKind uint8
 
-// The kinds of effect. Ended and what is Asked for are done under the lock of the tree.
+// The kinds of effect. Ended is done under the lock of the tree.
 const (
 	Ended    EffectKind = iota + 1 // end the run's context: Cause, Stop, or ByParent that of the run around
 	Exchange                       // the Trip is to be recorded
@@ -255,20 +242,17 @@ const (
 	Leave                          // the Entry does, which an end left: with PollOnly until the next poll
 	Retry                          // what waits is to be tried later
 	Again                          // work is to be begun again: Entry
-	Ask                            // the host whether it is busy: Inquiry
-	Answered                       // the Inquiry is over
 	Unpaused                       // a pause of the run has ended
 )
 
 // An Effect is one thing that a step asks for.
 type Effect struct {
-	Kind    EffectKind
-	Node    *Node
-	Entry   *Entry
-	Trip    *Trip
-	Inquiry *Inquiry
-	Stop    *record.Cancel
-	Cause   error
+	Kind  EffectKind
+	Node  *Node
+	Entry *Entry
+	Trip  *Trip
+	Stop  *record.Cancel
+	Cause error
 	// ByParent says that the parent of a session ended it, or the run around a layer, whose cause that is.
 	ByParent bool
 }

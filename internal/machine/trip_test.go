@@ -216,13 +216,6 @@ func hour() verdict.Limits {
 	return l
 }
 
-// silence is a minute of idle and nothing else.
-func silence() verdict.Limits {
-	l := verdict.Off()
-	l.Idle = time.Minute
-	return l
-}
-
 // inHour runs a case of a test with a session of an hour.
 func inHour(t *testing.T, name string, test func(t *testing.T, g *rig)) {
 	t.Run(name, func(t *testing.T) { test(t, newRig(t, machine.Rules{}, hour())) })

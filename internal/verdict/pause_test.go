@@ -404,30 +404,4 @@ func TestHoldsIdle(t *testing.T) {
 			Last: true, Since: 7, Hold: "tool", HoldSerial: 1, Next: never,
 		}, v)
 	})
-	t.Run("a trip that the host is asked about does not come, the next one does", func(t *testing.T) {
-		limits := others(verdict.Limits{WallClock: 12, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry}}})
-		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
-		seen.Signs.Open(toolHold(1), idle(10), 0)
-		trip, ok := verdict.Judge(limits, seen, 11).IdleTrip()
-		require.True(t, ok)
-		require.Equal(t, verdict.NextIdleTrip(limits, seen), trip)
-		seen.Asking, seen.Asked = true, trip
-		require.Equal(t, verdict.Verdict{Next: 13}, verdict.Judge(limits, seen, 11))
-		require.Equal(t, verdict.WallClock, verdict.Judge(limits, seen, 13).Limit)
-		seen.Asked.Rung++
-		require.Equal(t, verdict.Idle, verdict.Judge(limits, seen, 11).Limit)
-		seen.Asked = trip
-		seen.Signs.Signal(false, 1)
-		require.Equal(t, verdict.Idle, verdict.Judge(limits, seen, 12).Limit)
-	})
-}
-
-// TestHoldAhead checks that a hold which another process opened by a clock that is ahead is no life of this one.
-func TestHoldAhead(t *testing.T) {
-	limits, seen := verdict.Limits{}, verdict.Snapshot{Attached: time.Minute, Signs: &verdict.Signs{}}
-	seen.Take(&limits, verdict.Signal{
-		Kind: verdict.SignalHeld, At: time.Minute, Key: "tool", From: time.Hour, Length: verdict.Never,
-	})
-	require.True(t, seen.Signs.Close(verdict.HoldID{Key: "tool"}, 2*time.Minute))
-	require.Equal(t, time.Minute, verdict.Silence(seen, 3*time.Minute))
 }

@@ -15,19 +15,10 @@ type Snapshot struct {
 	Wrapped bool
 	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
 	WallClockSpent, SafetySpent bool
-	// Asking says that the host is asked whether it is busy before the trip Asked, which does not come meanwhile.
-	Asking bool
-	Asked  IdleTrip
 	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
 	Signs *Signs
 	// Spend is what the run used up besides time, nil if nothing was counted.
 	Spend *Spend
-}
-
-// An IdleTrip tells a trip of Idle from all others: the rung that it is on, of a silence that began at an instant.
-type IdleTrip struct {
-	Since time.Duration
-	Rung  int
 }
 
 // Signs are what is known from signals and holds.
@@ -182,8 +173,8 @@ const (
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
 // Length is the cap of a hold, or the length of an extension. A pause counts from From on for at most Length, and until
-// From of the unpause with its key; a hold that was held before was opened then. Rung is where a hold, or the limit Key,
-// stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
+// From of the unpause with its key; a hold that was held before was opened then. Rung is where a hold, or the limit
+// Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
 type Signal struct {
 	Kind   SignalKind
 	At     time.Duration

@@ -44,9 +44,7 @@ func earliest(limits *Limits, seen *Snapshot) timer {
 	} else {
 		sooner(noProgress(limits, seen))
 	}
-	if s := silence(limits, seen); !seen.Asking || s.trip(limits) != seen.Asked {
-		sooner(s)
-	}
+	sooner(silence(limits, seen))
 	return first
 }
 
@@ -125,12 +123,6 @@ func (s timer) on(signs *Signs, ladder Rung, from time.Duration) timer {
 		s.allowed = Never
 	}
 	return s
-}
-
-// trip returns what would be the timer's next trip, of a timer of Idle.
-func (s *timer) trip(limits *Limits) IdleTrip {
-	_, rung, _ := limits.Ladders.next(Idle, s.attempts)
-	return IdleTrip{s.since, rung}
 }
 
 // A Directive is what a trip asks of the host.

@@ -113,17 +113,6 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 	return v
 }
 
-// IdleTrip returns which trip of Idle the verdict is, and whether it is one.
-func (v Verdict) IdleTrip() (trip IdleTrip, ok bool) {
-	return IdleTrip{v.Since, v.Rung}, v.Limit == Idle
-}
-
-// NextIdleTrip returns which trip of Idle comes next, unless there is life before.
-func NextIdleTrip(limits Limits, seen Snapshot) IdleTrip {
-	s := silence(&limits, &seen)
-	return s.trip(&limits)
-}
-
 // Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
 func Left(limits Limits, seen Snapshot, now time.Duration) time.Duration {
 	wall := wallClock(&limits, &seen)
