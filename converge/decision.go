@@ -36,7 +36,7 @@ type Decision struct {
 	New, Gone, Same []string
 }
 
-// Oscillation is the code of a loop that went back and forth between the same sets. [watchdog.Watchdog.Cancel] takes it.
+// Oscillation is the code of a loop that went back and forth between the same sets, for [watchdog.Watchdog.Cancel].
 const Oscillation watchdog.StopReason = "oscillation_detected"
 
 // StopReason returns the code for a host's session row. It is [Oscillation] after giving up on a loop that went back
