@@ -27,7 +27,7 @@ import (
 // [context.AfterFunc] asks for. New wraps [ErrInvalid],
 // [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
 // then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written, but for
-// the start of a run that is to [Run].Continue.
+// the start of a run without [Run].StartedAt.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	if parent, ok := ctx.(handle.Fresh); ok {
 		return cfg.begin(parent.Context, run)
@@ -78,6 +78,9 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		fresh = &resumption{found, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
 		found = fold.Window{StartedAt: startedAt, OpenedBy: fresh.event.ID}
 	}
+	if found.Before != nil {
+		r.warnOfLaterStart(&found, at)
+	}
 	r.Tree.TakeUp(&found, at)
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 
 // unattached makes a watchdog that knows nothing of its events yet. It returns the config that is in force.
 func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Watchdog, *Config, error) {
-	named, err := cfg.continued(ctx, named, at)
+	named, err := cfg.started(ctx, named, at)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,6 +149,20 @@ func flawOf(runID string, found *fold.Window, now time.Time) error {
 			clocks.Text(found.StartedAt), clocks.Text(now))
 	}
 	return nil
+}
+
+// warnOfLaterStart has the log say that the host passed a later start than its run has in the store.
+func (r *run) warnOfLaterStart(found *fold.Window, at time.Time) {
+	log, before := r.log().With("run", r.Node.Run, "start", found.StartedAt, "earlier", found.Before.StartedAt), found.Before
+	r.LogSince(at, func() {
+		if before.Stop == nil {
+			log.Warn("a run begins again: the host passes a later start than the store has; " +
+				"leave StartedAt out, or pass the first one at each attach")
+			return
+		}
+		log.Warn("a run that was stopped begins again: the host passes a start after its stop; "+
+			"leave StartedAt out, and call Resume to go on with a run that was stopped", "stop", codeOf(before.Stop.Reason))
+	})
 }
 
 // A resumption opens the window after that of a run that was cancelled or complete. It is recorded when the run is kept

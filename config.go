@@ -84,7 +84,7 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 		run.ID = record.NewRunID()
 	}
 	if run.StartedAt.IsZero() {
-		run.StartedAt, run.Continue = now, false
+		run.StartedAt = now
 	}
 	return &alone, run
 }

@@ -112,6 +112,25 @@ type Stop struct {
 	forgets bool   // nobody finds the run again
 }
 
+// StopOf returns the stop of the run with an ID that is err, or that err wraps, nil if there is none. errors.As finds the
+// first stop of any run: also that of a [Watchdog.Layer], such as a tool, which a loop returned while its run goes on.
+func StopOf(err error, runID string) *Stop {
+	if stop, ok := err.(*Stop); ok && stop.RunID == runID { //nolint:errorlint // it looks at each error in the tree
+		return stop
+	}
+	switch wrapper := err.(type) { //nolint:errorlint // likewise
+	case interface{ Unwrap() error }:
+		return StopOf(wrapper.Unwrap(), runID)
+	case interface{ Unwrap() []error }:
+		for _, one := range wrapper.Unwrap() {
+			if stop := StopOf(one, runID); stop != nil {
+				return stop
+			}
+		}
+	}
+	return nil
+}
+
 // Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
 func (s *Stop) Error() string {
 	doing := s.usage()

@@ -38,6 +38,10 @@ func (u untouched) Transact(context.Context, ...*watchdog.Exchange) error {
 	return u.called("Transact")
 }
 
+func (u untouched) Start(context.Context, string) (time.Time, error) {
+	return time.Time{}, u.called("Start")
+}
+
 func (u untouched) Keep(context.Context, *watchdog.Watchdog) (watchdog.Attempt, error) {
 	return watchdog.Attempt{}, u.called("Keep")
 }

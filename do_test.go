@@ -471,3 +471,36 @@ func TestDoMethod(t *testing.T) {
 		require.ErrorIs(t, watchdog.FromContext(t.Context()).Do(returning(nil)), watchdog.ErrEnded)
 	})
 }
+
+// TestStopOf tells the end of a run from that of a tool in it, which its loop returned.
+func TestStopOf(t *testing.T) {
+	runFixture(t, "a tool's stop is not the run's", func(b *fixture) {
+		var tool *watchdog.Stop
+		err := watchdog.Do(context.Background(), b.run, b.cfg, func(_ context.Context, wd *watchdog.Watchdog) error {
+			layer, err := wd.Layer("tool", watchdog.Budget{WallClock: time.Minute})
+			require.NoError(b.t, err)
+			err = layer.Do(func(context.Context, *watchdog.Watchdog) error {
+				b.pass(2 * time.Minute)
+				return nil
+			})
+			tool = watchdog.StopOf(err, "s-1/tool")
+			return fmt.Errorf("the tool: %w", err)
+		})
+		require.Equal(b.t, watchdog.WallClockExceeded, tool.Code)
+		require.ErrorIs(b.t, err, tool)
+		require.Nil(b.t, watchdog.StopOf(err, b.run.ID))
+		require.Same(b.t, tool, watchdog.StopOf(err, "s-1/tool"))
+		require.Empty(b.t, b.events(watchdog.EventCancel), "the run can be attached to again")
+		require.NoError(b.t, b.attach().Close())
+	})
+	runFixture(t, "nor does it hide the run's", func(b *fixture) {
+		err := watchdog.Do(context.Background(), b.run, b.cfg, func(context.Context, *watchdog.Watchdog) error {
+			b.pass(5 * time.Hour)
+			return &watchdog.Stop{RunID: "s-1/tool", Code: watchdog.IdleExceeded}
+		})
+		require.Equal(b.t, watchdog.WallClockExceeded, watchdog.StopOf(err, b.run.ID).Code)
+		require.Equal(b.t, watchdog.IdleExceeded, watchdog.StopOf(err, "s-1/tool").Code)
+	})
+	require.Nil(t, watchdog.StopOf(nil, ""))
+	require.Nil(t, watchdog.StopOf(errors.Join(errDiskFull, errLoop), "s-1"))
+}

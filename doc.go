@@ -6,7 +6,7 @@
 // [Do] guards a main loop from its beginning to its end. The host passes the run's context to everything that it does
 // in the run:
 //
-//	err := watchdog.Do(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store},
+//	err := watchdog.Do(ctx, watchdog.Run{ID: s.ID}, watchdog.Config{Store: store},
 //		func(ctx context.Context, wd *watchdog.Watchdog) error {
 //			for _, phase := range phases {
 //				if err := phase.Run(ctx); err != nil {
@@ -15,11 +15,10 @@
 //			}
 //			return nil // the run is complete
 //		})
-//	var stop *watchdog.Stop
-//	switch {
-//	case errors.Is(err, watchdog.ErrComplete):
+//	if errors.Is(err, watchdog.ErrComplete) {
 //		return nil // it was done before
-//	case errors.As(err, &stop):
+//	}
+//	if stop := watchdog.StopOf(err, s.ID); stop != nil {
 //		return s.Block(stop.Code)
 //	}
 //	return err
@@ -27,7 +26,7 @@
 // It is [New], which attaches a [Watchdog] to a run, [Watchdog.Complete] and [Watchdog.Close]. A host that has a main
 // loop of another form calls them itself, and asks [Watchdog.Fired] at its phase boundaries:
 //
-//	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store})
+//	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID}, watchdog.Config{Store: store})
 //	if errors.Is(err, watchdog.ErrComplete) {
 //		return nil // the run is done
 //	}
@@ -46,8 +45,8 @@
 //	}
 //	return wd.Complete()
 //
-// The host keeps two things: the run's ID and its start. Everything else is in the [EventStore]. Without a Store the
-// run is kept in memory, and the zero [Run] is one that begins now.
+// The host keeps the run's ID. Everything else is in the [EventStore], also when the run began, unless the host passes
+// [Run].StartedAt. Without a Store the run is kept in memory, and the zero [Run] is one that begins now.
 //
 // [Watchdog.Complete] is the normal end of a run. It is recorded as [EventComplete], and of it and a cancel the first
 // wins. A run that is complete never fires, however late it is attached: New returns an error that wraps [ErrComplete].

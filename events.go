@@ -45,7 +45,7 @@ const (
 	// EventHold and EventRelease say that a hold which stops the wall clock was opened, and closed.
 	EventHold    = record.EventHold
 	EventRelease = record.EventRelease
-	// EventStart says when a run began whose start the store keeps, see [Run].Continue.
+	// EventStart says when a run began whose start the store keeps, see [Run].StartedAt.
 	EventStart = record.EventStart
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = record.EventInterrupt

@@ -94,7 +94,7 @@ func TestEventGoldens(t *testing.T) {
 			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
 		}},
 		"start": {watchdog.EventStart, func(b *fixture) {
-			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			b.run = watchdog.Run{ID: "s-1"}
 			b.attach()
 		}},
 		"interrupt": {watchdog.EventInterrupt, func(b *fixture) {

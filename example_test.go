@@ -112,11 +112,11 @@ func ExampleWatchdog_Remaining() {
 }
 
 // A host that keeps no more of a run than its ID: the store has when it began, over all restarts.
-func ExampleRun_continue() {
+func ExampleRun() {
 	machine := clock.NewMock()
 	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine} // such as store/sqlite
 	for range 3 {                                                     // each time that the host comes up
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", Continue: true}, cfg)
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1"}, cfg)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -138,7 +138,7 @@ func ExampleDo() {
 		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 4 * time.Hour},
 		Clock: machine, Logger: slog.New(slog.DiscardHandler),
 	}
-	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	session := watchdog.Run{ID: "session-1"} // the store keeps its start
 
 	phases := []string{"plan", "build", "test"}
 	err := watchdog.Do(context.Background(), session, cfg, func(ctx context.Context, _ *watchdog.Watchdog) error {
@@ -155,14 +155,10 @@ func ExampleDo() {
 		return nil
 	})
 
-	var stop *watchdog.Stop
-	switch {
-	case errors.As(err, &stop):
+	if stop := watchdog.StopOf(err, session.ID); stop != nil { // the run's own, not that of a tool in it
 		fmt.Println("blocked:", stop.Code)
-	case err != nil:
-		fmt.Println("failed:", err)
-	default:
-		fmt.Println("complete")
+	} else {
+		fmt.Println("ended:", err)
 	}
 	// Output:
 	// running plan
@@ -178,9 +174,8 @@ func ExampleWatchdog_Do() {
 	machine.Add(5 * time.Hour)
 
 	work := func(ctx context.Context, _ *watchdog.Watchdog) error { return ctx.Err() }
-	var stop *watchdog.Stop
 	err := watchdog.Do(context.Background(), session, cfg, work)
-	fmt.Println("stopped:", errors.As(err, &stop))
+	fmt.Println("stopped:", watchdog.StopOf(err, session.ID) != nil)
 
 	wd, err := watchdog.Resume(context.Background(), session, cfg)
 	if err != nil {

@@ -313,7 +313,7 @@ func (h *pastimes) fault(p *process) {
 // attach is New or Resume.
 func (h *pastimes) attach(p *process, resume bool) {
 	w, start := h.persisted, h.persisted.start
-	run := watchdog.Run{ID: "s-1", Continue: h.continues}
+	run := watchdog.Run{ID: "s-1"}
 	if h.continues {
 		start = h.begun(p)
 	} else {

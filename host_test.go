@@ -23,6 +23,9 @@ type fakeKeeper struct {
 	keep    func(ctx context.Context, w *watchdog.Watchdog) error
 	end     func(ctx context.Context)
 
+	start     time.Time
+	failStart error
+
 	mu    sync.Mutex
 	kept  []*watchdog.Watchdog
 	ended []*watchdog.Watchdog
@@ -36,6 +39,8 @@ func (k *fakeKeeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 		k.end(ctx)
 	}
 }
+
+func (k *fakeKeeper) Start(context.Context, string) (time.Time, error) { return k.start, k.failStart }
 
 func (k *fakeKeeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
 	k.mu.Lock()
@@ -524,6 +529,8 @@ func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Att
 }
 
 func (keeperFunc) Ended(context.Context, *watchdog.Watchdog) {}
+
+func (keeperFunc) Start(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
 // TestParentKeepsNothing protects a parent that lives long, such as that of a server, from keeping something of every
 // run that has ended.

@@ -13,6 +13,9 @@ import (
 // A Keeper keeps something about live runs outside of their process, so that others can see that they live: package
 // session has one that keeps their rows in a database. See [Config].Keeper.
 type Keeper interface {
+	// Start returns when the run began that the keeper has kept and that has not ended, zero if there is none. New and
+	// Resume call it for a run without StartedAt of which the store has no event. It must return when ctx ends.
+	Start(ctx context.Context, runID string) (time.Time, error)
 	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits,
 	// unless the run was stopped already; Resume before it records the fresh window. It must return when ctx ends. After
 	// an error nothing is kept.

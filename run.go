@@ -13,24 +13,24 @@ import (
 const StartSkew = time.Minute
 
 // A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
-// must be set, and StartedAt or Continue.
+// must be set.
 type Run struct {
 	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a control
 	// character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random ID,
 	// see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
 	ID string
-	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed
-	// unchanged on every attach. Any time zone; it is kept in UTC, truncated to the microsecond. Zero means now; with a
-	// Store it is an error, because each restart would begin the wall clock again, but see Continue.
+	// StartedAt is when the run's window began. Zero means that the Store keeps it: New and Resume look it up before
+	// anything else, and return the store's error if they cannot. A run of which the Store has nothing begins at the start
+	// that the Keeper has of it, or now. That is stored before New returns, as an [EventStart], so that whoever attaches
+	// next, also in another process at the same time, has the same start. Without a Store zero means now.
+	//
+	// A host that has persisted the start passes it unchanged on every attach. Any time zone; it is kept in UTC, truncated
+	// to the microsecond. A start of now at each attach would give the run all of its time again, and a run that was
+	// stopped would go on without a [Resume]: a start that is later than what the store has of the run is logged as a
+	// warning.
 	StartedAt time.Time
 	// Parent is the ID of the run that this one is a layer of; empty for a run of its own.
 	Parent string
-	// Continue has the Store say when the run began, for a host that keeps no more of a run than its ID; StartedAt is left
-	// out then. New and Resume look it up, before anything else, and return the store's error if they cannot. A run of
-	// which the Store has nothing begins now: that is stored before New returns, as an [EventStart], so that whoever
-	// attaches next, also in another process at the same time, has the same start. A run that is stopped or complete is so
-	// still, see [New]: to give new work a run, give it another ID. Without a Store the run begins now.
-	Continue bool
 }
 
 func (r Run) check(now time.Time) error {
@@ -42,12 +42,6 @@ func (r Run) check(now time.Time) error {
 		return fmt.Errorf("%w run ID: it %s", ErrInvalid, flaw)
 	case of != "" && r.Parent != "":
 		return fmt.Errorf("%w run ID: the parent of run %s %s", ErrInvalid, r.ID, of)
-	case r.StartedAt.IsZero():
-		return fmt.Errorf("%w start: it is zero; with a Store run %s needs the time at which it was created, "+
-			"kept with its session, or Continue, for the Store to keep it", ErrInvalid, r.ID)
-	case r.Continue:
-		return fmt.Errorf("%w start: run %s has StartedAt, and Continue asks the Store for it; leave one of them out",
-			ErrInvalid, r.ID)
 	case r.StartedAt.Unix() < 0:
 		return fmt.Errorf("%w start: it is before 1970, which no running clock shows; run %s started at %s",
 			ErrInvalid, r.ID, clocks.Text(r.StartedAt))

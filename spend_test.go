@@ -177,6 +177,8 @@ type curiousKeeper struct {
 	all  sync.WaitGroup
 }
 
+func (*curiousKeeper) Start(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+
 func (k *curiousKeeper) Keep(_ context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
 	k.all.Go(func() {
 		for {

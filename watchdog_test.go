@@ -115,7 +115,6 @@ func TestInputInvalid(t *testing.T) {
 		{"a line feed", func(b *fixture) { b.run.ID = "\n" }, watchdog.ErrInvalid, `it "\n" is empty but for white space`},
 		{"many spaces", func(b *fixture) { b.run.ID = strings.Repeat(" ", 256) }, watchdog.ErrInvalid, `it "` + strings.Repeat(" ", 24) + `" is empty`},
 		{"a parent of a line separator", func(b *fixture) { b.run.Parent = "\u2028" }, watchdog.ErrInvalid, `the parent of run s-1 "\u2028" is empty but`},
-		{"a zero start", func(b *fixture) { b.run.StartedAt = time.Time{} }, watchdog.ErrInvalid, "s-1"},
 		{"a start in the future", func(b *fixture) { b.run.StartedAt = noon.Add(watchdog.StartSkew + 1) }, watchdog.ErrInvalid, "2026-05-01T12:01:00Z"},
 		{"a start before 1970", func(b *fixture) { b.run.StartedAt = time.Unix(-1, 0) }, watchdog.ErrInvalid, "1969"},
 		{"a negative wall clock", func(b *fixture) { b.cfg.Budget.WallClock = -time.Second }, watchdog.ErrInvalid, "-1s"},

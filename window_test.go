@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/locked"
 )
 
 func TestResumeFails(t *testing.T) {
@@ -125,7 +127,7 @@ func inContinuing(t *testing.T, test func(c *continuing)) {
 	} {
 		runFixture(t, name, func(b *fixture) {
 			c := &continuing{b, store()}
-			b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1", Continue: true}
+			b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1"}
 			test(c)
 		})
 	}
@@ -135,6 +137,13 @@ func inContinuing(t *testing.T, test func(c *continuing)) {
 func runContinuing(t *testing.T, name string, test func(c *continuing)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { inContinuing(t, test) })
+}
+
+// logged has the run logged to a text.
+func (b *fixture) logged() *locked.Buffer {
+	log := new(locked.Buffer)
+	b.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	return log
 }
 
 // kinds are the kinds of the run's events.
@@ -167,7 +176,7 @@ func (c *continuing) restarts(every time.Duration) (n int, stop *watchdog.Stop) 
 	}
 }
 
-func TestContinue(t *testing.T) {
+func TestStoredStart(t *testing.T) {
 	runContinuing(t, "a host that restarts every minute does not put off the end of its run", func(c *continuing) {
 		n, stop := c.restarts(time.Minute)
 		require.Equal(c.t, 241, n)
@@ -178,7 +187,7 @@ func TestContinue(t *testing.T) {
 	})
 	runContinuing(t, "a run whose host passed its start before goes on in its window", func(c *continuing) {
 		explicit := c.run
-		c.run.StartedAt, c.run.Continue = noon, false
+		c.run.StartedAt = noon
 		_, stop := c.restarts(time.Hour)
 		require.NotNil(c.t, stop)
 		c.pass(time.Hour)
@@ -237,7 +246,7 @@ func TestContinue(t *testing.T) {
 	})
 	runFixture(t, "a hundred resumes cost no more than one", func(b *fixture) {
 		store := &countingStore{}
-		b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+		b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1"}
 		require.NoError(b.t, b.attach().Close())
 		read := map[int]int{}
 		for n := range 101 {
@@ -264,8 +273,8 @@ func before(t *testing.T, name string) (e watchdog.Event) {
 	return e
 }
 
-// TestContinueBefore protects the start of a run that stands on a checkpoint of a version before.
-func TestContinueBefore(t *testing.T) {
+// TestStoredStartBefore protects the start of a run that stands on a checkpoint of a version before.
+func TestStoredStartBefore(t *testing.T) {
 	runContinuing(t, "it is found, and nothing is stored", func(c *continuing) {
 		require.NoError(c.t, c.store.Append(c.t.Context(), before(c.t, "start")))
 		c.pass(time.Hour)
@@ -299,8 +308,8 @@ func TestContinueBefore(t *testing.T) {
 	})
 }
 
-// TestContinueTogether has many processes begin one run at once.
-func TestContinueTogether(t *testing.T) {
+// TestStoredStartTogether has many processes begin one run at once.
+func TestStoredStartTogether(t *testing.T) {
 	for range 20 {
 		for _, store := range []watchdog.EventStore{&flakyStore{}, &countingStore{delay: time.Millisecond}} {
 			synctest.Test(t, func(t *testing.T) {
@@ -309,7 +318,7 @@ func TestContinueTogether(t *testing.T) {
 				for i := range starts {
 					all.Go(func() {
 						time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-						run, cfg := watchdog.Run{ID: "s-1", Continue: true}, watchdog.Config{Store: store, Logger: quiet}
+						run, cfg := watchdog.Run{ID: "s-1"}, watchdog.Config{Store: store, Logger: quiet}
 						wd, err := watchdog.New(context.Background(), run, cfg)
 						if err != nil {
 							t.Error(err)
@@ -330,8 +339,8 @@ func TestContinueTogether(t *testing.T) {
 	}
 }
 
-// TestContinueFails protects that nothing is guarded by a clock that begins again.
-func TestContinueFails(t *testing.T) {
+// TestStoredStartFails protects that nothing is guarded by a clock that begins again.
+func TestStoredStartFails(t *testing.T) {
 	fails := func(b *fixture, k *fakeKeeper) error {
 		b.t.Helper()
 		wd, err := watchdog.New(context.Background(), b.run, b.cfg)
@@ -342,7 +351,7 @@ func TestContinueFails(t *testing.T) {
 	}
 	in := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
 		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
-			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			b.run = watchdog.Run{ID: "s-1"}
 			test(b, k)
 		})
 	}
@@ -364,13 +373,13 @@ func TestContinueFails(t *testing.T) {
 	runSynced(t, "one that hangs holds New up for one record timeout", func(t *testing.T) {
 		store := &flakyStore{hang: make(chan struct{})}
 		began := time.Now()
-		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", Continue: true},
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1"},
 			watchdog.Config{Store: store, Logger: quiet})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
 	})
 	runFixture(t, "one that keeps what it said it did not: the run has begun", func(b *fixture) {
-		b.run = watchdog.Run{ID: "s-1", Continue: true}
+		b.run = watchdog.Run{ID: "s-1"}
 		lost := &hookedStore{EventStore: b.store}
 		lost.append = func(events []watchdog.Event) error {
 			lost.append = nil
@@ -416,8 +425,7 @@ func TestContinueFails(t *testing.T) {
 	})
 	t.Run("what the host wrote", func(t *testing.T) {
 		for want, run := range map[string]watchdog.Run{
-			"leave one of them out": {ID: "s-1", Continue: true, StartedAt: noon},
-			"run ID: it is empty":   {Continue: true},
+			"run ID: it is empty": {},
 		} {
 			in(t, func(b *fixture, k *fakeKeeper) {
 				b.run = run
@@ -430,17 +438,98 @@ func TestContinueFails(t *testing.T) {
 	})
 }
 
-// TestContinueAlone checks runs whose store is not asked.
-func TestContinueAlone(t *testing.T) {
+// TestStoredStartOfRow checks runs that only their keeper knows, as of a host that passed the start until now.
+func TestStoredStartOfRow(t *testing.T) {
+	in := func(t *testing.T, start time.Time, test func(b *fixture, k *fakeKeeper)) {
+		t.Helper()
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+			b.pass(3 * time.Hour)
+			b.run, k.start = watchdog.Run{ID: "s-1"}, start
+			test(b, k)
+		})
+	}
+	t.Run("the keeper's start is stored", func(t *testing.T) {
+		in(t, noon, func(b *fixture, k *fakeKeeper) {
+			require.Equal(t, time.Hour, b.attach().Remaining())
+			k.start = noon.Add(time.Hour) // the row was written again
+			require.Equal(t, noon, b.attach().StartedAt())
+			require.Len(t, b.events(watchdog.EventStart), 1)
+		})
+	})
+	t.Run("one in the future does not count, nor one of a run with events", func(t *testing.T) {
+		in(t, noon.Add(5*time.Hour), func(b *fixture, k *fakeKeeper) {
+			require.Equal(t, noon.Add(3*time.Hour), b.attach().StartedAt())
+			k.start = noon
+			require.Equal(t, noon.Add(3*time.Hour), b.attach().StartedAt())
+		})
+	})
+	t.Run("nothing is guarded while the keeper cannot say", func(t *testing.T) {
+		in(t, noon, func(b *fixture, k *fakeKeeper) {
+			k.failStart = errDiskFull
+			_, err := watchdog.New(context.Background(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "look up when run s-1 began: ask its keeper: ")
+			require.Zero(t, b.store.appends)
+		})
+	})
+}
+
+// TestLaterStart protects a host that passes a start of now each time that it comes up from not being told.
+func TestLaterStart(t *testing.T) {
+	runContinuing(t, "of a run that was stopped and never resumed", func(c *continuing) {
+		log := c.logged()
+		c.run.StartedAt = noon
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		require.NotContains(c.t, log.String(), "begins again")
+		c.pass(time.Hour)
+		c.run.StartedAt = c.clock.Now()
+		c.live(c.attach())
+		require.Regexp(c.t, `level=WARN msg="a run that was stopped begins again: .* call Resume .* run=s-1 `+
+			`start=2026-05-01T18:00:00.* earlier=2026-05-01T12:00:00.* stop=watchdog_wall_clock_exceeded`, log.String())
+	})
+	runContinuing(t, "of a run that goes on, whether the store keeps its start or other events tell of it", func(c *continuing) {
+		for _, begun := range []func(){
+			func() {},
+			func() { require.NoError(c.t, c.attach().Extend(time.Minute)) },
+		} {
+			c.run.StartedAt = time.Time{}
+			require.NoError(c.t, c.attach().Close())
+			begun()
+			log := c.logged()
+			c.pass(2 * time.Hour)
+			c.run.StartedAt = c.clock.Now()
+			require.NoError(c.t, c.attach().Close())
+			require.Regexp(c.t, `level=WARN msg="a run begins again: .* leave StartedAt out, .* run=s-1 start=.* `+
+				`earlier=2026-05-01T12:00:00`, log.String())
+		}
+	})
+	runContinuing(t, "a start that is the stored one or before it is no news, nor is a resume", func(c *continuing) {
+		log := c.logged()
+		require.NoError(c.t, c.attach().Close())
+		for _, start := range []time.Time{noon, noon.Add(999 * time.Millisecond), noon.Add(-time.Minute)} {
+			c.run.StartedAt = start
+			require.NoError(c.t, c.attach().Close())
+		}
+		c.run.StartedAt = noon
+		_, stop := c.restarts(time.Hour)
+		require.NotNil(c.t, stop)
+		resumed := c.resume()
+		require.NoError(c.t, resumed.Close())
+		c.run.StartedAt = resumed.StartedAt()
+		require.NoError(c.t, c.attach().Close())
+		require.NotContains(c.t, log.String(), "begins again")
+	})
+}
+
+// TestStoredStartAlone checks runs whose store is not asked.
+func TestStoredStartAlone(t *testing.T) {
 	runFixture(t, "without a store the run begins now", func(b *fixture) {
-		b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1", Continue: true}
+		b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1"}
 		require.Equal(b.t, noon, b.attach().StartedAt())
-		b.run.StartedAt = noon
-		_, err := watchdog.New(context.Background(), b.run, b.cfg)
-		require.ErrorContains(b.t, err, "leave one of them out")
 	})
 	runFixture(t, "nothing is recorded for a run that is disabled", func(b *fixture) {
-		b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1", Continue: true}
+		b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1"}
 		b.store.set(func(s *flakyStore) { s.fail, s.failGet = errDiskFull, errDiskFull })
 		require.Equal(b.t, noon, b.attach().StartedAt())
 	})

@@ -252,6 +252,8 @@ func (n attemptKeeper) Keep(context.Context, *watchdog.Watchdog) (watchdog.Attem
 
 func (attemptKeeper) Ended(context.Context, *watchdog.Watchdog) {}
 
+func (attemptKeeper) Start(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+
 // TestSpanContent compares everything in the spans with a golden file.
 func TestSpanContent(t *testing.T) {
 	inBubble(t, func(f *fixture) {

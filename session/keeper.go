@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -46,6 +47,21 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		queue:   &endQueue{ends: ends}, syncer: &syncer{roster, rows, leases},
 		comparer: &comparer{roster: roster},
 	}, nil
+}
+
+// Start implements [watchdog.Keeper]: the start in the run's row, if that is active. The error wraps what the store's
+// Session returns, but for [ErrNotFound].
+func (k *Keeper) Start(ctx context.Context, runID string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
+	defer cancel()
+	row, err := k.cfg.Store.Session(ctx, runID)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && row.Status != Active:
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("read when run %s began: %w", runID, err)
+	}
+	return row.StartedAt, nil
 }
 
 // Keep implements [watchdog.Keeper]. It begins an attempt in the run's row. An attempt that is still active there was

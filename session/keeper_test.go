@@ -525,3 +525,30 @@ func TestLastWrite(t *testing.T) {
 		require.Zero(f, time.Since(began))
 	})
 }
+
+// TestKeptStart: a run whose host leaves its start to the store has that of its row, as long as it is active.
+func TestKeptStart(t *testing.T) {
+	subtest(t, "of an active row", func(f *fixture) {
+		began := time.Now()
+		f.attach("s-1")
+		time.Sleep(time.Hour)
+		start, err := f.keeper().Start(f.Context(), "s-1")
+		require.NoError(f, err)
+		require.Equal(f, began.UTC(), start)
+	})
+	subtest(t, "not of one that has ended, nor of none", func(f *fixture) {
+		w := f.attach("s-1")
+		require.NoError(f, w.Complete())
+		for _, run := range []string{"s-1", "s-2"} {
+			start, err := f.keeper().Start(f.Context(), run)
+			require.NoError(f, err)
+			require.Zero(f, start)
+		}
+	})
+	subtest(t, "an error of the store is its own", func(f *fixture) {
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		_, err := f.keeper().Start(f.Context(), "s-1")
+		require.ErrorIs(f, err, errDown)
+		require.ErrorContains(f, err, "read when run s-1 began: ")
+	})
+}

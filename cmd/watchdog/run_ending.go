@@ -166,9 +166,8 @@ func (r *runRecord) complete(e *ending) error {
 	began := time.Now()
 	for tries := 0; ; tries++ {
 		err := e.complete(r.run)
-		var stop *watchdog.Stop
-		switch {
-		case errors.As(err, &stop) && stop.RunID == r.run.ID():
+		switch stop := watchdog.StopOf(err, r.run.ID()); {
+		case stop != nil:
 			return r.correct(e, stop)
 		case err == nil, errors.Is(err, watchdog.ErrEnded):
 			return err

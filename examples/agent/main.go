@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, _ = fmt.Fprintf(stdout, "the run in %s is complete; name another folder with -state, or go on with -resume\n",
 			opts.state)
 		return exitDone
-	case errors.As(err, &stop):
+	case errors.As(err, &stop) && stop.Parent == "": // not a sub-agent's
 		_, _ = fmt.Fprintf(stdout, "\nstopped: %v\nto go on: %s\n", stop.Code, opts.again("-resume"))
 		return exitStopped
 	case ctx.Err() != nil:

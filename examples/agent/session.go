@@ -22,9 +22,8 @@ import (
 
 // A saved run is what the next process needs: which run it is, and what was said in it.
 type saved struct {
-	ID        string    `json:"id"`
-	StartedAt time.Time `json:"started_at"`
-	Said      []message `json:"said"`
+	ID   string    `json:"id"`
+	Said []message `json:"said"`
 }
 
 func (s *saved) path(o options) string { return filepath.Join(o.state, "run.json") }
@@ -32,8 +31,7 @@ func (s *saved) path(o options) string { return filepath.Join(o.state, "run.json
 func (s *saved) load(o options) error {
 	text, err := os.ReadFile(s.path(o))
 	if errors.Is(err, fs.ErrNotExist) {
-		now := time.Now()
-		*s = saved{ID: now.UTC().Format("20060102-150405.000000"), StartedAt: now, Said: []message{says("user", o.task)}}
+		*s = saved{ID: time.Now().UTC().Format("20060102-150405.000000"), Said: []message{says("user", o.task)}}
 		return s.store(o)
 	}
 	if err == nil {
@@ -107,7 +105,7 @@ func attach(
 	if o.resume {
 		begin = watchdog.Resume
 	}
-	wd, err = begin(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{
+	wd, err = begin(ctx, watchdog.Run{ID: s.ID}, watchdog.Config{ // the store keeps its start
 		Store: store, Keeper: keeper, Logger: quiet,
 		Budget: watchdog.Budget{
 			WallClock: time.Hour, Idle: 2 * time.Minute,

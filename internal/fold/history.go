@@ -38,6 +38,7 @@ type History struct {
 	cancels    map[string]time.Time    // the windows of the cancel events, by their IDs
 	corrected  []string                // the IDs of cancel events that were wrong
 	unreadable []*UnreadableError
+	began      time.Time // as the store keeps it, zero if it does not
 }
 
 // Of folds events. Where two of them say different things of one window, such as two cancels, it counts which of them a
@@ -72,6 +73,10 @@ func inOrder(events []Event) []Event {
 
 // add adds what an event says, unless it is of another run's.
 func (h *History) add(e *Event) {
+	if e.Type == record.EventStart {
+		h.addStart(e)
+		return
+	}
 	p := payloadOf(e.Type)
 	if p == nil {
 		return
@@ -96,6 +101,14 @@ func (h *History) add(e *Event) {
 	p.applyTo(h, h.window(start), e)
 }
 
+// addStart notes a start that can be read: it tells of no window.
+func (h *History) addStart(e *Event) {
+	var p record.Start
+	if json.Unmarshal(e.Payload, &p) == nil && p.Parent == h.id.Parent {
+		h.began = time.Time(p.SessionStartedAt)
+	}
+}
+
 func (h *History) window(startedAt time.Time) *Window {
 	w := h.windows[startedAt]
 	if w == nil {
@@ -109,11 +122,13 @@ func (h *History) window(startedAt time.Time) *Window {
 // does.
 func (h *History) Current(hostStart time.Time) Window {
 	last := h.Last()
-	if last == nil {
+	switch {
+	case last == nil && !h.began.IsZero() && hostStart.Sub(h.began) >= sameStart:
+		return Window{StartedAt: hostStart, Before: &Window{StartedAt: h.began}}
+	case last == nil:
 		return Window{StartedAt: hostStart}
-	}
-	if !h.knows(hostStart) && last.endedBefore(hostStart) {
-		last = &Window{StartedAt: hostStart}
+	case !h.knows(hostStart) && last.endedBefore(hostStart):
+		last = &Window{StartedAt: hostStart, Before: last}
 	}
 	found := *last
 	found.starts = ordered.Keys(h.windows, time.Time.Compare)

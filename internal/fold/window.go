@@ -23,6 +23,8 @@ type Window struct {
 	Given       map[Key]int64  // how much counted limits were extended
 	Stop        *record.Cancel // nil while nothing stopped it
 	CompletedAt time.Time      // zero while it is not complete; a stop beside it was wrong, or came too late
+	// Before is the window before one of which nothing is known but that the host passed its later start.
+	Before *Window
 
 	// asked are the fractions of budgets that the host was warned of: after an extension the same fraction comes at
 	// another time. Without a fraction it is a budget under which the host was asked to wrap up.

@@ -48,7 +48,7 @@ func attach(ctx context.Context, t *testing.T, budget watchdog.Budget) *watchdog
 func wholeHost(ctx context.Context, store watchdog.EventStore, ask, step func(context.Context) error) error {
 	s := struct{ ID string }{"s-1"}
 
-	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, Continue: true}, watchdog.Config{ // the store keeps its start
+	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID}, watchdog.Config{ // the store keeps its start
 		Store: store, // such as github.com/seed62658d38/watchdog/store/sqlite
 		Budget: watchdog.Budget{
 			WallClock: 4 * time.Hour, Idle: 10 * time.Minute, NoProgress: 30 * time.Minute,

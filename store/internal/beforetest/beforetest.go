@@ -100,8 +100,8 @@ func (c check) goOn(t *testing.T) {
 		start time.Time
 		left  time.Duration // seven hours after noon
 	}{
-		{watchdog.Run{ID: "continued", Continue: true}, noon, 3 * time.Hour},
-		{watchdog.Run{ID: "continued-eventful", Continue: true}, noon, 3*time.Hour + 78*time.Second + 6*time.Minute},
+		{watchdog.Run{ID: "continued"}, noon, 3 * time.Hour},
+		{watchdog.Run{ID: "continued-eventful"}, noon, 3*time.Hour + 78*time.Second + 6*time.Minute},
 		{at("eventful"), noon, 3*time.Hour + 12*time.Minute},
 		{at("released"), noon, 3*time.Hour + 10*time.Minute},
 		{at("extended"), noon, 4 * time.Hour},
@@ -149,7 +149,7 @@ func (c check) ended(t *testing.T) {
 	}
 	_, err := watchdog.New(t.Context(), at("completed"), watchdog.Config{Store: c.store})
 	equal(t, true, errors.Is(err, watchdog.ErrComplete))
-	_, err = watchdog.New(t.Context(), watchdog.Run{ID: "finished", Continue: true}, watchdog.Config{Store: c.store})
+	_, err = watchdog.New(t.Context(), watchdog.Run{ID: "finished"}, watchdog.Config{Store: c.store})
 	equal(t, true, errors.Is(err, watchdog.ErrComplete))
 }
 
@@ -240,7 +240,7 @@ func (c check) swept(t *testing.T) {
 	equal(t, 2, pass.Cancelled)
 	equal(t, watchdog.SessionIdleTimeout, c.session(t, "unleased").Reason)
 	equal(t, watchdog.SessionHostLost, c.session(t, "kept").Reason)
-	w, _ := c.at(t, watchdog.Run{ID: "kept", Continue: true}, time.Hour, watchdog.Budget{})
+	w, _ := c.at(t, watchdog.Run{ID: "kept"}, time.Hour, watchdog.Budget{})
 	code, fired := w.Fired()
 	equal(t, true, fired)
 	equal(t, watchdog.SessionHostLost, code)
@@ -252,7 +252,7 @@ func (c check) added(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- keeper.Run(ctx) }()
-	run := watchdog.Run{ID: "new", Continue: true}
+	run := watchdog.Run{ID: "new"}
 	w, err := watchdog.New(t.Context(), run, watchdog.Config{Store: c.store, Keeper: keeper})
 	works(t, err)
 	equal(t, session.Active, c.session(t, "new").Status)
@@ -269,7 +269,7 @@ func (c check) together(t *testing.T) {
 		go func() {
 			now := clock.NewMock()
 			now.Set(noon.Add(time.Duration(n) * time.Second))
-			w, err := watchdog.New(t.Context(), watchdog.Run{ID: "together", Continue: true}, watchdog.Config{
+			w, err := watchdog.New(t.Context(), watchdog.Run{ID: "together"}, watchdog.Config{
 				Store: c.store, Clock: now, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

@@ -8,26 +8,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// continued returns the run with the start that the store has of it, if it is to [Run].Continue. All that it asks the
-// store for takes one record timeout.
-func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run, error) {
-	if !named.Continue || !named.StartedAt.IsZero() { // both are wrong, and checked
+// started returns the run with the start that the store has of it, if the host passes none. All that it asks the store
+// and the keeper for takes one record timeout.
+func (cfg *Config) started(ctx context.Context, named Run, now time.Time) (Run, error) {
+	if !named.StartedAt.IsZero() {
 		return named, nil
 	}
-	named.StartedAt, named.Continue = now, false
+	named.StartedAt = now
 	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
 		return named, err
 	}
 	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cfg.recordTimeout())
 	defer cancel()
 	b := beginning{
-		store: hostStore{cfg.Store}, run: named, now: now,
+		store: hostStore{cfg.Store}, keeper: cfg.Keeper, run: named, now: now,
 		id: record.StartID(named.ID, named.Parent),
 	}
 	var err error
@@ -40,14 +41,15 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 // A beginning is the event that tells when a run began. Its ID is the same whoever writes it, so that the first one
 // counts. It may be a checkpoint, as versions before wrote it.
 type beginning struct {
-	store hostStore
-	run   Run
-	now   time.Time
-	id    string
+	store  hostStore
+	keeper Keeper
+	run    Run
+	now    time.Time
+	id     string
 }
 
 // find returns a start from which the run's window is found. Where none is stored it stores that of the last window
-// which other events tell of, as of a run whose host passed its start before, or now.
+// which other events tell of, as of a run whose host passed its start before, that of its keeper, or now.
 func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	start, events, err := b.read(ctx)
 	if err != nil || !start.IsZero() {
@@ -65,6 +67,10 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	start = b.now
 	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew { // else it has to be resumed after
 		start = last.StartedAt
+	} else if kept, err := b.kept(ctx); err != nil {
+		return start, err
+	} else if !kept.IsZero() && kept.Sub(b.now) <= StartSkew {
+		start = kept
 	}
 	began := fold.Event{
 		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: EventStart,
@@ -81,6 +87,18 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 		err = errors.New("the store took the event that says so, and does not have it")
 	}
 	return start, err
+}
+
+// kept returns the start that the keeper has of the run, zero if it has none.
+func (b *beginning) kept(ctx context.Context) (start time.Time, err error) {
+	if b.keeper == nil {
+		return start, nil
+	}
+	start, err = bounded.Do(ctx, func() (time.Time, error) { return b.keeper.Start(ctx, b.run.ID) })
+	if err != nil {
+		return start, fmt.Errorf("ask its keeper: %w", err)
+	}
+	return start, nil
 }
 
 // read returns the start that is stored, zero if none is, and what was read to find it. The last resume is one as well:
