@@ -9,6 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -187,16 +188,16 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 	if fresh == nil {
 		return true, nil
 	}
-	ctx, cancel := r.attachContext(ctx)
-	defer cancel()
-	if err := r.Tree.Store.Append(ctx, fresh.event); err != nil {
-		return false, fmt.Errorf("append resume event: %w", err)
-	}
-	found, err := r.Record.ReadWindow(ctx, fresh.previous.StartedAt)
-	if err != nil {
-		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
-	}
-	return found.StartedAt.Equal(fresh.startedAt), nil
+	return journal.Ask(ctx, &r.Tree.Place, func(ctx context.Context) (bool, error) {
+		if err := r.Tree.Store.Append(ctx, fresh.event); err != nil {
+			return false, fmt.Errorf("append resume event: %w", err)
+		}
+		found, err := r.Record.ReadWindow(ctx, fresh.previous.StartedAt)
+		if err != nil {
+			return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
+		}
+		return found.StartedAt.Equal(fresh.startedAt), nil
+	})
 }
 
 // newWatchdog makes the watchdog of a session. Its context is hooked to the parent by start.
@@ -236,9 +237,9 @@ func (r *run) setUp(heeds bool) {
 
 // findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
 func (r *run) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (fold.Window, error) {
-	reading, cancel := r.attachContext(ctx)
-	defer cancel()
-	found, err := r.Record.ReadWindow(reading, r.Node.StartedAt)
+	found, err := journal.Ask(ctx, &r.Tree.Place, func(ctx context.Context) (fold.Window, error) {
+		return r.Record.ReadWindow(ctx, r.Node.StartedAt)
+	})
 	switch {
 	case err != nil:
 		return found, err
@@ -254,9 +255,7 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 	if most == 0 || int64(most) == NoLimit || found.Stop == nil {
 		return nil
 	}
-	ctx, cancel := r.attachContext(ctx)
-	defer cancel()
-	h, err := r.Record.ReadWhole(ctx)
+	h, err := journal.Ask(ctx, &r.Tree.Place, r.Record.ReadWhole)
 	if err != nil {
 		return fmt.Errorf("count the stops of run %s: %w", r.Node.Run, err)
 	}
@@ -265,14 +264,6 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 			"with a larger MaxStops than %d", ErrFailing, r.Node.Run, n, codeOf(found.Stop.Reason), most)
 	}
 	return nil
-}
-
-// attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.
-func (r *run) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.Tree.Instant {
-		return ctx, func() {}
-	}
-	return clocks.WithTimeout(ctx, r.Tree.Clock, r.Tree.Timeout)
 }
 
 // start arms a session that has not fired, and fires it if it is late.

@@ -71,7 +71,7 @@ func (i *Interruption) Error() string {
 //
 // The error wraps [ErrInvalid] for a signal that is empty, has control characters or more than 100 characters;
 // [ErrEnded] if the run has ended already, or for a nil Watchdog (nothing is recorded then); or the store's error, with
-// the run ended.
+// the run ended. Then it is tried again, as a stop is, until Close has returned.
 func (w *Watchdog) Interrupt(signal string) error {
 	if w == nil {
 		return fmt.Errorf("interrupt: %w", errNoRun)
@@ -93,7 +93,7 @@ func (r *run) interrupt(signal string) error {
 	if !ended {
 		return r.errEnded()
 	}
-	return r.Record.Append(r.Values(), r.interruptEvent(signal, ""))
+	return r.Record.AppendOrKeep(r.Values(), r.interruptEvent(signal, ""))
 }
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.

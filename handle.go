@@ -156,8 +156,8 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 	r.Locked(func() { e = r.Node.Moment(r.Now()).Correction(stop.EventID()) })
 	if r.Record.Waiting() { // the store fails, and Close tries again
 		r.Record.Keep(nil, e)
-	} else if err := r.Record.Append(r.Values(), e); err != nil {
-		r.Record.Keep(err, e)
+	} else {
+		_ = r.Record.AppendOrKeep(r.Values(), e)
 	}
 	return true
 }

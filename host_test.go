@@ -413,6 +413,25 @@ func TestInterrupt(t *testing.T) {
 		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 		require.ErrorIs(b.t, wd.Interrupt("SIGINT"), errDiskFull)
 		require.Error(b.t, wd.Context().Err())
+		b.store.set(func(s *flakyStore) { s.fail = nil })
+		b.pass(time.Minute)
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 1, "it is tried again, by itself")
+		require.NoError(b.t, wd.Close())
+	})
+	runFixture(t, "of a loop that panicked Close tries it again", func(b *fixture) {
+		once := &hookedStore{EventStore: b.store}
+		once.append = func([]watchdog.Event) error {
+			once.append = nil
+			return errDiskFull
+		}
+		b.cfg.Store = once
+		require.PanicsWithValue(b.t, "lost", func() {
+			_ = watchdog.Do(context.Background(), b.run, b.cfg, func(context.Context, *watchdog.Watchdog) error {
+				panic("lost")
+			})
+		})
+		require.Nil(b.t, once.append)
+		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
 	})
 	runFixture(t, "a signal without a name is refused and changes nothing", func(b *fixture) {
 		wd := b.attach()

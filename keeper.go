@@ -120,10 +120,9 @@ const lostAttempt = "attempt_lost"
 func (r *run) recordLost(attempt Attempt) {
 	began := clocks.Now(r.Tree.Clock)
 	e := r.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
-	if err := r.Record.Append(r.Values(), e); err != nil {
+	if err := r.Record.AppendOrKeep(r.Values(), e); err != nil {
 		r.LogSince(began, func() {
 			r.log().Error("watchdog could not record an interrupt", "run", r.Node.Run, "signal", lostAttempt, "error", err)
 		})
-		r.Record.Keep(err, e)
 	}
 }

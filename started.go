@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -25,14 +23,14 @@ func (cfg *Config) started(ctx context.Context, named Run, now time.Time) (Run, 
 	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
 		return named, err
 	}
-	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cfg.recordTimeout())
-	defer cancel()
 	b := beginning{
 		store: hostStore{cfg.Store}, keeper: cfg.Keeper, run: named, now: now,
 		id: record.StartID(named.ID, named.Parent),
 	}
+	place := cfg.place(&b.store)
+	place.Instant = place.Instant && b.keeper == nil
 	var err error
-	if named.StartedAt, err = b.find(ctx); err != nil {
+	if named.StartedAt, err = journal.Ask(ctx, &place, b.find); err != nil {
 		return named, fmt.Errorf("look up when run %s began: %w", named.ID, err)
 	}
 	return named, nil
@@ -94,8 +92,7 @@ func (b *beginning) kept(ctx context.Context) (start time.Time, err error) {
 	if b.keeper == nil {
 		return start, nil
 	}
-	start, err = bounded.Do(ctx, func() (time.Time, error) { return b.keeper.Start(ctx, b.run.ID) })
-	if err != nil {
+	if start, err = b.keeper.Start(ctx, b.run.ID); err != nil {
 		return start, fmt.Errorf("ask its keeper: %w", err)
 	}
 	return start, nil

@@ -544,3 +544,32 @@ func warningsOf(t *testing.T, store *flakyStore) (all []watchdog.Event) {
 	}
 	return all[waits:]
 }
+
+// TestAttachHangs protects a host from a store that does not answer while it attaches, and heeds no context.
+func TestAttachHangs(t *testing.T) {
+	hangs := func(hang chan struct{}) *hookedStore {
+		return &hookedStore{EventStore: &flakyStore{}, read: func() error { <-hang; return nil }}
+	}
+	for name, attach := range map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume} {
+		for _, run := range []watchdog.Run{{ID: "s-1"}, {ID: "s-1", StartedAt: time.Date(1999, 12, 31, 23, 59, 0, 0, time.UTC)}} {
+			runSynced(t, fmt.Sprint(name, ", started ", run.StartedAt), func(t *testing.T) {
+				hang := make(chan struct{})
+				defer close(hang)
+				began := time.Now()
+				wd, err := attach(context.Background(), run, watchdog.Config{Store: hangs(hang), Logger: quiet})
+				require.Nil(t, wd)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "did not answer in time (5s)")
+				require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
+			})
+		}
+	}
+	runSynced(t, "the caller's context ends the wait for it", func(t *testing.T) {
+		hang := make(chan struct{})
+		defer close(hang)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := watchdog.New(ctx, watchdog.Run{ID: "s-1"}, watchdog.Config{Store: hangs(hang), Logger: quiet})
+		require.ErrorContains(t, err, "wait for the event store: ")
+	})
+}

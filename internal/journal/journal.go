@@ -161,6 +161,19 @@ func Within[T any](
 	return Converse(caller, ctx, p, j.Leave, talk)
 }
 
+// Ask is Within for what is asked before a run is guarded, when nothing else talks to the store about it.
+func Ask[T any](caller context.Context, p *Place, talk func(context.Context) (T, error)) (T, error) {
+	if p.Instant {
+		return Here(func() (T, error) { return talk(caller) })
+	}
+	ctx, cancel := clocks.WithTimeout(caller, p.Clock, p.Timeout)
+	defer cancel()
+	if p.Inline {
+		return Here(func() (T, error) { return talk(ctx) })
+	}
+	return Converse(caller, ctx, p, func() {}, talk)
+}
+
 // Here makes a call of the store on this goroutine.
 func Here[T any](call func() (T, error)) (T, error) { return storeErr(bounded.Here(call)) }
 

@@ -240,6 +240,15 @@ func (r *Recorder) Keep(err error, events ...fold.Event) {
 	r.notStored(err, e)
 }
 
+// AppendOrKeep appends an event, and keeps it for another try if that fails.
+func (r *Recorder) AppendOrKeep(ctx context.Context, e fold.Event) error {
+	err := r.Append(ctx, e)
+	if err != nil {
+		r.Keep(err, e)
+	}
+	return err
+}
+
 // Flush makes the last try at what could not be recorded.
 func (r *Recorder) Flush() error {
 	r.appendPending(r.Place().Timeout)
