@@ -504,3 +504,66 @@ func TestStopOf(t *testing.T) {
 	require.Nil(t, watchdog.StopOf(nil, ""))
 	require.Nil(t, watchdog.StopOf(errors.Join(errDiskFull, errLoop), "s-1"))
 }
+
+// TestLoopThatStays protects the host of a loop that ignores its context from silence.
+func TestLoopThatStays(t *testing.T) {
+	stays := func(b *fixture, after time.Duration) string {
+		log := b.logged()
+		err := watchdog.Do(context.Background(), b.run, b.cfg, func(context.Context, *watchdog.Watchdog) error {
+			b.pass(over)
+			b.pass(after)
+			return nil
+		})
+		require.Error(b.t, err)
+		b.pass(time.Hour)
+		return log.String()
+	}
+	runFixture(t, "the log says so half a minute after the end, once, and what to look for", func(b *fixture) {
+		log := stays(b, 10*time.Minute)
+		require.Equal(b.t, 1, strings.Count(log, "does not return"))
+		require.Regexp(b.t, `level=WARN msg="the loop of a run that has ended does not return: look for .*" run=s-1 `+
+			`ended=30s cause="run s-1 stopped: watchdog_wall_clock_exceeded`, log)
+	})
+	runFixture(t, "not of one that returns in time", func(b *fixture) {
+		require.NotContains(b.t, stays(b, 30*time.Second-1), "does not return")
+	})
+	runFixture(t, "nor where nothing is done by itself", func(b *fixture) {
+		b.cfg.PollOnly = true
+		require.NotContains(b.t, stays(b, time.Hour), "does not return")
+	})
+}
+
+// TestLoggedStop expects the numbers that decided in the log.
+func TestLoggedStop(t *testing.T) {
+	runFixture(t, "of a counted limit", func(b *fixture) {
+		log := b.logged()
+		b.cfg.Budget.Spend = watchdog.Spend{Turns: 2}
+		wd := b.attach()
+		for range 3 {
+			if c, err := wd.Admit(context.Background(), "", watchdog.Amount{Turns: 1}); err == nil {
+				require.NoError(b.t, c.Settle(watchdog.Amount{Turns: 1}))
+			}
+		}
+		_, fired := wd.Fired()
+		require.True(b.t, fired)
+		b.pass(time.Second)
+		require.Regexp(b.t, `msg="watchdog stopped a run" run=s-1 reason=watchdog_turns_exceeded elapsed=\S+ used=2 admitted=0 `+
+			`needed=1 allowed=2\n`, log.String())
+	})
+}
+
+// TestDuringWithoutKey runs the same tool twice at once.
+func TestDuringWithoutKey(t *testing.T) {
+	runFixture(t, "each draws one", func(b *fixture) {
+		wd, inside := b.attach(), 0
+		tool := func(work func(context.Context) error) error {
+			return wd.During(context.Background(), "", watchdog.HoldLimit{Cap: time.Hour}, work)
+		}
+		require.NoError(b.t, tool(func(context.Context) error {
+			return tool(func(context.Context) error { inside++; return nil })
+		}))
+		require.Equal(b.t, 1, inside)
+		_, err := wd.Hold(context.Background(), "", watchdog.HoldLimit{})
+		require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+	})
+}

@@ -233,6 +233,7 @@ func (w *Watchdog) guard(loop func(context.Context, *Watchdog) error) error {
 			w.abort()
 		}
 	}()
+	defer w.r.watchReturn()()
 	err := loop(w.Context(), w)
 	returned = true
 	if err == nil {
@@ -244,6 +245,38 @@ func (w *Watchdog) guard(loop func(context.Context, *Watchdog) error) error {
 		return err
 	}
 	return w.explain(err)
+}
+
+// returnPatience is how long a loop may go on after its run has ended before the log says so.
+const returnPatience = 30 * time.Second
+
+// watchReturn has the log say that the loop does not return although its run has ended, until the returned function is
+// called. With PollOnly nobody does.
+func (r *run) watchReturn() (returned func()) {
+	if r.Tree.Inline {
+		return func() {}
+	}
+	done, stopped := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(r.Inner(), func() {
+		defer close(stopped)
+		timer := clocks.AfterFunc(r.Tree.Clock, returnPatience, r.reportLoop)
+		<-done
+		timer.Stop()
+	})
+	return func() {
+		close(done)
+		if !stop() {
+			<-stopped
+		}
+	}
+}
+
+func (r *run) reportLoop() {
+	bounded.Quietly(func() {
+		r.log().Warn("the loop of a run that has ended does not return: look for a call in it that does not heed the run's "+
+			"context, such as a channel, a lock, or a request without it; SIGQUIT prints where each goroutine stands",
+			"run", r.Node.Run, "ended", returnPatience, "cause", context.Cause(r.Inner()))
+	})
 }
 
 // explain adds to the loop's error why the run has ended, if it has and if the error does not say so.

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // silence.
 type HoldLimit struct {
 	// Cap is the longest that the hold may be open: zero means [Budget].Hold, [NoLimit] none. It trips by itself and
-	// names the key.
+	// names the key. What it ends, by [Ladders].Hold, is the run, and not the work under the hold: a tool that may take
+	// too long while the run goes on is bounded by package bound, or by a [Watchdog.Layer].
 	Cap time.Duration
 	// Idle is how long the run may give no sign of life while the hold is open, such as a tool that streams: activity
 	// renews it, and so does each opening and closing of a hold. Of several open holds the longest Idle counts. It trips
@@ -77,11 +79,15 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold
 	return h, nil
 }
 
-// During runs the work under a hold, which is closed when it returns or panics. The error is the work's, or that of
-// [Watchdog.Hold], and then the work was not begun.
+// During runs the work under a hold, which is closed when it returns or panics. An empty key is drawn, so that the same
+// tool can run twice at once; a hold that another process shall take over, such as for an approval that stops the wall
+// clock, needs a key of the host's. The error is the work's, or that of [Watchdog.Hold], and then the work was not begun.
 func (w *Watchdog) During(
 	ctx context.Context, key string, limit HoldLimit, work func(context.Context) error,
 ) error {
+	if key == "" {
+		key = rand.Text()
+	}
 	h, err := w.Hold(ctx, key, limit)
 	if err != nil {
 		return err

@@ -57,8 +57,11 @@ func (r *run) ReportStop(recordErr error) {
 			recordErr)
 		return
 	}
-	log.Warn("watchdog stopped a run", "run", r.Node.Run, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget",
-		stop.Budget)
+	numbers := []any{"elapsed", stop.Elapsed, "budget", stop.Budget}
+	if u := stop.Usage; u != nil {
+		numbers = []any{"elapsed", stop.Elapsed, "used", u.Used, "admitted", u.Admitted, "needed", u.Needed, "allowed", u.Allowed}
+	}
+	log.Warn("watchdog stopped a run", append([]any{"run", r.Node.Run, "reason", string(stop.Code)}, numbers...)...)
 }
 
 func (r *run) directiveOf(o *machine.Notice) *Directive {

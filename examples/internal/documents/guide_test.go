@@ -202,11 +202,32 @@ func TestTool(t *testing.T) {
 		}
 		ctx = wd.Context()
 
-		err := wd.During(ctx, "search", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: time.Minute}, ask)
+		err := wd.During(ctx, "", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: time.Minute}, ask)
 
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, context.Cause(ctx), watchdog.IdleExceeded)
 		require.InDelta(t, (60*50*time.Second + time.Minute).Seconds(), time.Since(began).Seconds(), 1)
+	})
+}
+
+// TestToolTimeout has a tool that hangs end, and its run go on.
+func TestToolTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		wd := attach(ctx, t, watchdog.Budget{WallClock: watchdog.NoLimit, Idle: time.Second})
+		defer wd.Close()
+		search := func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		ctx = wd.Context()
+
+		err := wd.During(ctx, "", watchdog.HoldLimit{Cap: watchdog.NoLimit}, func(ctx context.Context) error {
+			return bound.Do(ctx, bound.Call{Limit: 10 * time.Minute}, search).Err
+		})
+
+		var overrun *bound.Overrun
+		require.ErrorAs(t, err, &overrun)
+		require.NoError(t, ctx.Err())
 	})
 }
 
