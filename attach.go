@@ -154,7 +154,8 @@ func flawOf(runID string, found *fold.Window, now time.Time) error {
 
 // warnOfLaterStart has the log say that the host passed a later start than its run has in the store.
 func (r *run) warnOfLaterStart(found *fold.Window, at time.Time) {
-	log, before := r.log().With("run", r.Node.Run, "start", found.StartedAt, "earlier", found.Before.StartedAt), found.Before
+	before := found.Before
+	log := r.log().With("run", r.Node.Run, "start", found.StartedAt, "earlier", before.StartedAt)
 	r.LogSince(at, func() {
 		if before.Stop == nil {
 			log.Warn("a run begins again: the host passes a later start than the store has; " +

@@ -99,6 +99,23 @@ func requireAllEnd(t *testing.T, runs int, log func(i int) *slog.Logger, made ..
 	}
 }
 
+// TestLateNew protects a host with many runs that are late from waiting for a log that hangs in each New.
+func TestLateNew(t *testing.T) {
+	runSynced(t, "it has the stop, and does not wait for the log", func(t *testing.T) {
+		blocking, began := newBlockingLog(), time.Now()
+		defer close(blocking.block)
+		for i := range 20 {
+			wd, err := watchdog.New(context.Background(), watchdog.Run{
+				ID: fmt.Sprint("s-", i), StartedAt: began.Add(-5 * time.Hour),
+			}, watchdog.Config{Store: &flakyStore{}, Logger: slog.New(blocking)})
+			require.NoError(t, err)
+			require.Equal(t, watchdog.WallClockExceeded, wd.Stop().Code)
+			require.Zero(t, time.Since(began))
+			defer wd.Close()
+		}
+	})
+}
+
 // TestLogOfCaller protects who attaches to a run, makes a layer or closes it from a log that blocks or panics.
 func TestLogOfCaller(t *testing.T) {
 	const timeout = time.Second

@@ -112,8 +112,9 @@ type Stop struct {
 	forgets bool   // nobody finds the run again
 }
 
-// StopOf returns the stop of the run with an ID that is err, or that err wraps, nil if there is none. errors.As finds the
-// first stop of any run: also that of a [Watchdog.Layer], such as a tool, which a loop returned while its run goes on.
+// StopOf returns the stop of the run with an ID that is err, or that err wraps, nil if there is none. errors.As finds
+// the first stop of any run: also that of a [Watchdog.Layer], such as a tool, which a loop returned while its run goes
+// on.
 func StopOf(err error, runID string) *Stop {
 	if stop, ok := err.(*Stop); ok && stop.RunID == runID { //nolint:errorlint // it looks at each error in the tree
 		return stop

@@ -81,7 +81,7 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold
 
 // During runs the work under a hold, which is closed when it returns or panics. An empty key is drawn, so that the same
 // tool can run twice at once; a hold that another process shall take over, such as for an approval that stops the wall
-// clock, needs a key of the host's. The error is the work's, or that of [Watchdog.Hold], and then the work was not begun.
+// clock, needs a key of the host's. The error is the work's, or that of [Watchdog.Hold]; then the work was not begun.
 func (w *Watchdog) During(
 	ctx context.Context, key string, limit HoldLimit, work func(context.Context) error,
 ) error {

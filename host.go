@@ -59,7 +59,9 @@ func (r *run) ReportStop(recordErr error) {
 	}
 	numbers := []any{"elapsed", stop.Elapsed, "budget", stop.Budget}
 	if u := stop.Usage; u != nil {
-		numbers = []any{"elapsed", stop.Elapsed, "used", u.Used, "admitted", u.Admitted, "needed", u.Needed, "allowed", u.Allowed}
+		numbers = []any{
+			"elapsed", stop.Elapsed, "used", u.Used, "admitted", u.Admitted, "needed", u.Needed, "allowed", u.Allowed,
+		}
 	}
 	log.Warn("watchdog stopped a run", append([]any{"run", r.Node.Run, "reason", string(stop.Code)}, numbers...)...)
 }

@@ -58,17 +58,8 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 			return start, err
 		}
 	}
-	h := fold.Of(fold.WindowID{Parent: b.run.Parent}, events)
-	if e := h.Unreadable(time.Time{}); e != nil {
-		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
-	}
-	start = b.now
-	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew { // else it has to be resumed after
-		start = last.StartedAt
-	} else if kept, err := b.kept(ctx); err != nil {
+	if start, err = b.first(ctx, events); err != nil {
 		return start, err
-	} else if !kept.IsZero() && kept.Sub(b.now) <= StartSkew {
-		start = kept
 	}
 	began := fold.Event{
 		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: EventStart,
@@ -87,13 +78,23 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	return start, err
 }
 
-// kept returns the start that the keeper has of the run, zero if it has none.
-func (b *beginning) kept(ctx context.Context) (start time.Time, err error) {
-	if b.keeper == nil {
-		return start, nil
+// first is the start that is to be stored of a run with these events. One in the future does not count: it has to be
+// resumed after.
+func (b *beginning) first(ctx context.Context, events []fold.Event) (start time.Time, err error) {
+	h := fold.Of(fold.WindowID{Parent: b.run.Parent}, events)
+	if e := h.Unreadable(time.Time{}); e != nil {
+		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
 	}
-	if start, err = b.keeper.Start(ctx, b.run.ID); err != nil {
-		return start, fmt.Errorf("ask its keeper: %w", err)
+	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew {
+		return last.StartedAt, nil
+	}
+	if b.keeper != nil {
+		if start, err = b.keeper.Start(ctx, b.run.ID); err != nil {
+			return start, fmt.Errorf("ask its keeper: %w", err)
+		}
+	}
+	if start.IsZero() || start.Sub(b.now) > StartSkew {
+		start = b.now
 	}
 	return start, nil
 }

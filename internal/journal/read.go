@@ -137,10 +137,8 @@ func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Ti
 func (j *Journal) readLast(
 	ctx context.Context, base *fold.Base, start time.Time, events []fold.Event,
 ) (h fold.History, err error) {
-	asked, before, read, next := j.name.Once(start), []string(nil), false, (*fold.Base)(nil)
-	if base == nil {
-		asked = append(asked, record.StartID(j.name.Run, j.name.Parent))
-	}
+	asked := append(j.name.Once(start), record.StartID(j.name.Run, j.name.Parent))
+	before, read, next := []string(nil), false, (*fold.Base)(nil)
 	for {
 		s := j.selection(base, start, asked)
 		if s.LatestOf = before; read && base == nil { // unless the start is an earlier one now, all was read
