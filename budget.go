@@ -188,7 +188,7 @@ func (b *Budget) same(l *sharedLimits) bool {
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
 		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
-		l.Reserve == b.Reserve && l.holdCap == off(b.Hold)
+		l.Reserve == b.Reserve && l.holdCap == off(b.Hold) && l.currency == b.Spend.Cost.Currency
 }
 
 // Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an

@@ -24,3 +24,12 @@ func Much(events int) (restore func()) {
 	journal.Much = events
 	return func() { journal.Much = before }
 }
+
+// LimitsAfter are the limits of a run with the budget, begun after one with the other; nil is the first of the process.
+func LimitsAfter(last *Budget, b Budget) any {
+	lastLimits.Store(nil)
+	if last != nil {
+		last.shared()
+	}
+	return *b.shared()
+}
