@@ -315,6 +315,26 @@ func TestObserveOnlyOnce(t *testing.T) {
 	}
 }
 
+func TestObserveOnlyRemaining(t *testing.T) {
+	cfg := watchdog.Config{ObserveOnly: true, Budget: watchdog.Budget{WallClock: time.Hour}}
+	runBubble(t, "an observed run past its limit has nothing left, and its layers go on", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		inner := openLayer(t, wd, "step", watchdog.Budget{WallClock: 30 * minute})
+		for _, at := range []time.Duration{0, time.Microsecond, minute} { // at the limit, just after, later
+			after(time.Hour + at - wd.Elapsed())
+			requireRunning(t, wd)
+			require.Zero(t, wd.Remaining())
+			require.Zero(t, inner.Remaining())
+			layer := openLayer(t, wd, "next", watchdog.Budget{WallClock: 10 * minute, Reserve: minute})
+			require.Equal(t, 9*minute, layer.Remaining())
+			require.NoError(t, inner.Extend(minute), "what is around it ends nothing")
+			after(0)
+			require.NoError(t, layer.Close())
+		}
+		require.NoError(t, wd.Extend(time.Hour))
+		require.Equal(t, 59*minute, wd.Remaining())
+	})
+}
+
 func TestExtend(t *testing.T) {
 	runFixture(t, "a run that is cancelled elsewhere while it is recorded is not extended", func(b *fixture) {
 		operator := b.attach()

@@ -304,6 +304,13 @@ func TestSync(t *testing.T) {
 		requireStop(b.t, wd, watchdog.CommandNoOutput)
 		requireStop(b.t, b.attach(), watchdog.CommandNoOutput)
 	})
+	runFixture(t, "a layer is not ended by the stop of a run of its ID and start, of which it has no event", func(b *fixture) {
+		layer := openLayer(b.t, b.attach(), "step", watchdog.Budget{})
+		named := attachTo(b.t.Context(), b.t, watchdog.Run{ID: layer.ID(), Parent: "s-1", StartedAt: noon}, b.cfg)
+		cancelRun(b.t, named, noOutput)
+		require.Nil(b.t, synced(b.t, layer))
+		requireRunning(b.t, layer)
+	})
 	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
 		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook

@@ -80,7 +80,8 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 		own = verdict.Left(r.limits.Limits, *r.Node.Seen(), r.Elapsed())
 	})
 	around := r.Outer().RemainingAt(time.Now())
-	if own == NoLimit || around == NoLimit || r.Over() { // the last is for newExtension to say
+	exceeded := r.Node.ObserveOnly && around == 0
+	if own == NoLimit || around == NoLimit || exceeded || r.Over() { // the last is for newExtension to say
 		return d, nil
 	}
 	if room := around - own; room < d {

@@ -226,17 +226,15 @@ func (r *modelRun) sign(progress bool) {
 }
 
 func (r *modelRun) digest(digest string) (first bool) {
-	first, asked := true, false
-	for ; r != nil; r = r.outer {
-		if !r.heeds() {
-			continue
+	heeded := false
+	for of := r; of != nil; of = of.outer {
+		fresh := !of.digests[digest]
+		of.digests[digest] = true
+		of.sign(fresh)
+		if of == r || of.heeds() && !heeded {
+			first = fresh
 		}
-		fresh := !r.digests[digest]
-		r.digests[digest] = true
-		r.sign(fresh)
-		if !asked {
-			first, asked = fresh, true
-		}
+		heeded = heeded || of.heeds()
 	}
 	return first
 }

@@ -71,19 +71,20 @@ func (r *run) layerID(name string) (string, error) {
 	return id, nil
 }
 
-// leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
+// leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve,
+// unless this run's limits end nothing.
 func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
 	left := r.RemainingAt(now)
 	switch {
 	case r.ended():
 		return 0, r.errEnded()
-	case left <= 0:
-		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
-	case left <= reserve:
-		return 0, fmt.Errorf("%w for new work: of the %v left the layer's Reserve of %v leaves nothing to work in", ErrEnded,
-			left, reserve)
+	case left > reserve:
+		return left, nil
+	case r.Node.ObserveOnly:
+		return NoLimit, nil
 	}
-	return left, nil
+	return 0, fmt.Errorf("%w for new work: of the %v left the layer's Reserve of %v leaves nothing to work in", ErrEnded,
+		left, reserve)
 }
 
 // beginLayer begins a layer. But for the budget, which was checked, its config is that of this run.

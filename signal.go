@@ -34,22 +34,21 @@ func (w *Watchdog) Progress() {
 // ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in
 // this attach, and activity if it was: a status that flaps between two values is not progress. The runs around a layer
 // remember the digests of all their layers, so that one which fresh layers repeat is progress of theirs and not of the
-// run. ProgressDigest reports whether the digest was new to the innermost run that heeds it, and true if none does. The
-// last 1,024 digests are remembered; an older one counts as new again.
+// run. They are remembered from the first one on, also while nothing heeds signals: a hold that is opened later may. The
+// last 1,024 are; an older one counts as new again. ProgressDigest reports whether the digest was new to the innermost
+// run that heeds signals, or to w if none does.
 func (w *Watchdog) ProgressDigest(digest string) bool {
 	if w == nil {
 		return true
 	}
 	first, heeded := true, false
 	for r := &w.r; r != nil; r = r.around() {
-		if r.Node.Pulse.Load() == nil {
-			continue
-		}
-		fresh := r.digests.Add(digest)
+		fresh, heeds := r.digests.Add(digest), r.Node.Pulse.Load() != nil
 		r.sign(fresh, time.Time{})
-		if !heeded {
-			first, heeded = fresh, true
+		if r == &w.r || heeds && !heeded {
+			first = fresh
 		}
+		heeded = heeded || heeds
 	}
 	return first
 }

@@ -356,6 +356,18 @@ func TestNoProgress(t *testing.T) {
 		require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
 		require.True(t, wd.ProgressDigest("0"))
 	})
+	runBubble(t, "digests are remembered before anything heeds them", watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		layer := openLayer(t, wd, "step", watchdog.Budget{})
+		require.True(t, layer.ProgressDigest("d"))
+		require.False(t, layer.ProgressDigest("d"))
+		require.False(t, wd.ProgressDigest("d"))
+		h, err := wd.Hold(t.Context(), "agent", watchdog.HoldLimit{Idle: minute})
+		require.NoError(t, err)
+		defer h.Close()
+		require.False(t, wd.ProgressDigest("d"), "a hold that heeds signals")
+		require.True(t, wd.ProgressDigest("e"))
+		require.False(t, openLayer(t, wd, "next", watchdog.Budget{}).ProgressDigest("e"), "a layer heeds none, the run does")
+	})
 }
 
 // TestNote protects that the last one, also of a layer, stands in the stop, its error and its event.

@@ -113,13 +113,14 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 	return v
 }
 
-// Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
+// Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit. An
+// observe-only run that has exceeded it goes on with nothing left.
 func Left(limits Limits, seen Snapshot, now time.Duration) time.Duration {
-	wall := wallClock(&limits, &seen)
-	if wall.allowed == Never {
+	allowed := Sum(limits.WallClock, seen.Extended)
+	if allowed == Never {
 		return Never
 	}
-	return max(wall.allowed-seen.worked(now), 0)
+	return max(allowed-seen.worked(now), 0)
 }
 
 // Remaining is Left without the reserve, until only that is left: then the host is asked to wrap up, and may use it.
