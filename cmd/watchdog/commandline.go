@@ -16,18 +16,19 @@ import (
 const description = "End runs that hang, and say why.\n\n" +
 	"watchdog run guards any command. The other commands look at sessions that hosts keep in a database, with --store."
 
-// A commandLine is all that can be written on the command line. Kong parses it, and generates the help from it.
+// A commandLine is all that can be written on the command line. Kong parses it, and generates the help from it. The
+// commands with the tag limits read those.
 type commandLine struct {
 	Common `embed:""`
 
-	Run      runCmd      `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
+	Run      runCmd      `cmd:"" limits:"" help:"Run a command, and end it with all that it started when it is stuck."`
 	Why      whyCmd      `cmd:"" help:"Tell why a run, or a command that stalled, ended, and how to go on."`
 	Sessions sessionsCmd `cmd:"" help:"List the sessions in a store."`
 	Complete completeCmd `cmd:"" help:"Record that a run has done its work."`
 	Resume   resumeCmd   `cmd:"" help:"Open a fresh window for a run that was cancelled."`
-	Sweep    sweepCmd    `cmd:"" help:"Cancel the sessions in a store that have stalled."`
-	Serve    serveCmd    `cmd:"" help:"Sweep a store, and serve a page of its runs."`
-	Check    checkCmd    `cmd:"" help:"Say which limits are in force, and where each comes from."`
+	Sweep    sweepCmd    `cmd:"" limits:"" help:"Cancel the sessions in a store that have stalled."`
+	Serve    serveCmd    `cmd:"" limits:"" help:"Sweep a store, and serve a page of its runs."`
+	Check    checkCmd    `cmd:"" limits:"" help:"Say which limits are in force, and where each comes from."`
 	Version  versionCmd  `cmd:"" help:"Print the version, for bug reports; so do --version and -V."`
 	Help     helpCmd     `cmd:"" help:"Print the help of a command, with all of its flags."`
 }
@@ -53,6 +54,9 @@ func (p Program) Run(ctx context.Context, args []string) (status int) {
 	parsed, err := p.parse(args)
 	if err != nil {
 		return p.refuse(err)
+	}
+	if err := parsed.unread(); err != nil {
+		return p.fail(err)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(p, parsed.common, parsed.Model, parsed.Kong)
@@ -93,13 +97,23 @@ func retired(command string, err error) error {
 type runLine struct {
 	Common `embed:""`
 
-	Run runCmd `cmd:""`
+	Run runCmd `cmd:"" limits:""`
 }
 
 // A parsedLine is a command line that is valid.
 type parsedLine struct {
 	*kong.Context
 	common *Common
+}
+
+// unread returns an error if --config was given to a command that reads no limits. WATCHDOG_CONFIG is for all of them.
+func (l *parsedLine) unread() error {
+	command := l.Selected()
+	given := slices.ContainsFunc(l.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "config" })
+	if !given || command == nil || command.Tag.Has("limits") {
+		return nil
+	}
+	return fmt.Errorf("watchdog %s reads no limits; leave out --config", command.Name)
 }
 
 // parse parses a command line. What is none of run alone, such as help or a mistake, is parsed again as one of all

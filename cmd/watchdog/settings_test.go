@@ -330,8 +330,19 @@ func TestCheck(t *testing.T) {
 		for _, s := range new(config.Config).Limits() {
 			require.Contains(t, o.stdout, s.Key+" ")
 		}
-		require.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag that all commands have")
+		require.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag")
 		require.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
+	})
+	t.Run("the flag, for a command that reads no limits", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"sessions"}, {"why", "run"}, {"complete", "run"}, {"resume", "run"}, {"version"}, {"help", "run"},
+		} {
+			for _, given := range [][]string{append([]string{"--config", path}, args...), append(args, "--config="+path)} {
+				program(t, given...).must(t, 125).says(t, args[0]+" reads no limits; leave out --config")
+			}
+		}
+		programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "version").must(t, 0)
+		program(t, "--config", path, "check").must(t, 0)
 	})
 	t.Run("only what is set", func(t *testing.T) {
 		compare(t, "check-set", in(program(t, "check", "--set", path)))
