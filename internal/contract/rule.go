@@ -31,13 +31,6 @@ type Env[S any] struct {
 // Timeout limits a check. Only a store that hangs, or a very busy machine, needs it.
 var Timeout = time.Minute
 
-// SetTimeout sets Timeout, and returns a function that restores it.
-func SetTimeout(d time.Duration) (restore func()) {
-	before := Timeout
-	Timeout = d
-	return func() { Timeout = before }
-}
-
 // Names returns the names of rules.
 func Names[S any](rules []Rule[S]) (names []string) {
 	for _, r := range rules {
