@@ -184,11 +184,14 @@ func (l *sharedLimits) plain() bool { return l.Ladders == nil && len(l.Counts) =
 
 // same reports whether limits of the budget are these. Those with ladders or counted limits are not looked into.
 func (b *Budget) same(l *sharedLimits) bool {
-	return l.plain() && b.Ladders.none() && b.Spend.none() &&
-		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
-		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
-		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
-		l.Reserve == b.Reserve && l.holdCap == off(b.Hold) && l.currency == b.Spend.Cost.Currency
+	lengths := [...]time.Duration{
+		b.wallClock(), b.Reserve, off(b.Safety), off(b.Idle), off(b.NoProgress), off(b.Hold), off(b.FirstSign),
+	}
+	kept := [...]time.Duration{
+		l.WallClock, l.Reserve, l.Safety, l.Idle, l.NoProgress, l.holdCap, l.FirstSign,
+	}
+	return lengths == kept && l.plain() && b.Ladders.none() && b.Spend.none() && slices.Equal(l.WarnAt, b.warnAt()) &&
+		l.FromFirstSign == b.FromFirstSign && l.currency == b.Spend.Cost.Currency
 }
 
 // Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestLastLimits(t *testing.T) {
 // fieldsOf are the paths of all fields that are no structs.
 func fieldsOf(of reflect.Type, path []int) (all [][]int) {
 	for i := range of.NumField() {
-		field := append(path[:len(path):len(path)], i)
+		field := append(slices.Clip(path), i)
 		if inner := of.Field(i).Type; inner.Kind() == reflect.Struct {
 			all = append(all, fieldsOf(inner, field)...)
 		} else {

@@ -34,9 +34,9 @@ func (w *Watchdog) Progress() {
 // ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in
 // this attach, and activity if it was: a status that flaps between two values is not progress. The runs around a layer
 // remember the digests of all their layers, so that one which fresh layers repeat is progress of theirs and not of the
-// run. They are remembered from the first one on, also while nothing heeds signals: a hold that is opened later may. The
-// last 1,024 are; an older one counts as new again. ProgressDigest reports whether the digest was new to the innermost
-// run that heeds signals, or to w if none does.
+// run. They are remembered from the first one on, also while nothing heeds signals: a hold that is opened later may.
+// The last 1,024 are; an older one counts as new again. ProgressDigest reports whether the digest was new to the
+// innermost run that heeds signals, or to w if none does.
 func (w *Watchdog) ProgressDigest(digest string) bool {
 	if w == nil {
 		return true

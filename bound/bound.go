@@ -56,7 +56,7 @@ type Call struct {
 	// [slog.Default].
 	Logger *slog.Logger
 	// Clock tells the time and sets the timers. Nil means that of the run in the context, or the machine's. It is for
-	// tests.
+	// tests. The limit goes by its Uptime if it has one, see [watchdog.Config].Clock.
 	Clock clock.Clock
 }
 
@@ -67,8 +67,8 @@ type Call struct {
 // Do, with a [CallPanic].
 //
 // Work is not begun if it has no time left, if its context has ended, or if it is refused; the outcome says why. Time
-// that the machine sleeps does not count. The work cannot be stopped by force: it keeps its goroutine, and what it
-// holds, until it returns.
+// that the machine sleeps does not count, unless a Clock counts it. The work cannot be stopped by force: it keeps its
+// goroutine, and what it holds, until it returns.
 //
 // A call that returns in time costs about what a goroutine and context.WithTimeout cost by hand: one goroutine, one
 // timer.
@@ -129,6 +129,7 @@ func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 	}
 	i.onRecord = i.run != nil && i.run.Context().Err() == nil
 	i.start = clocks.Now(i.call.Clock)
+	i.uptime, _ = clocks.Uptime(i.call.Clock)
 	i.paused, _ = i.standstill(nil)
 	if err := i.shorten(); err != nil {
 		return LayerSoft, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -539,4 +540,67 @@ func heap() int {
 func during(d time.Duration, h *watchdog.Hold) {
 	time.Sleep(d)
 	h.Close()
+}
+
+// A hostClock is one with an Uptime. The wall clock can be set, and the machine can sleep, which its timers do not see.
+type hostClock struct {
+	*clock.Mock
+	began        time.Time
+	ahead, slept atomic.Int64
+}
+
+func newHostClock() *hostClock {
+	mock := clock.NewMock()
+	return &hostClock{Mock: mock, began: mock.Now()}
+}
+
+func (c *hostClock) Now() time.Time                  { return c.Mock.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *hostClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *hostClock) Uptime() time.Duration {
+	return c.Mock.Now().Sub(c.began) + time.Duration(c.slept.Load())
+}
+
+// TestUptime has a limit go by the count of the host's clock and not by its wall clock.
+func TestUptime(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead, slept, runs time.Duration
+		layer              bound.LayerKind
+	}{
+		"a wall clock that is set forward takes no time":  {time.Hour, 0, time.Minute, bound.LayerNone},
+		"one that is set back gives none":                 {-time.Hour, 0, time.Minute + 1, bound.LayerSoft},
+		"a machine that sleeps to the limit is in time":   {0, 30 * time.Second, 30 * time.Second, bound.LayerNone},
+		"one that sleeps longer is not, on any wall time": {-time.Hour, time.Minute, 1, bound.LayerSoft},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			machine, call := newHostClock(), tick
+			call.Clock = machine
+			out := bound.Do(t.Context(), call, func(context.Context) (string, error) {
+				machine.ahead.Store(int64(c.ahead))
+				machine.slept.Store(int64(c.slept))
+				machine.Add(c.runs)
+				synctest.Wait()
+				return "done", nil
+			})
+			require.Equal(t, c.layer, out.Layer)
+			require.Equal(t, c.slept+c.runs, out.Elapsed)
+		})
+	}
+	bubble(t, "a call that hangs ends within a minute of the machine's waking, and not before", func(t *testing.T) {
+		machine, call := newHostClock(), tick
+		call.Clock, call.Limit = machine, time.Hour
+		bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
+			for range 10 {
+				machine.Add(time.Minute)
+				synctest.Wait()
+				require.NoError(t, ctx.Err())
+			}
+			machine.slept.Store(int64(50 * time.Minute))
+			synctest.Wait()
+			require.NoError(t, ctx.Err(), "at its limit")
+			machine.Add(time.Minute)
+			synctest.Wait()
+			require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+			return "", nil
+		})
+	})
 }

@@ -27,6 +27,7 @@ type invocation struct {
 	outer     *invocation
 	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
+	uptime    time.Duration // of a clock that counts it, then
 	paused    time.Duration // how long the run had stood still by then
 	timer     clocks.Timer  // guarded by mu
 	overrun   atomic.Pointer[Overrun]
@@ -78,21 +79,21 @@ func (i *invocation) arm(ctx context.Context) {
 	if i.call.Limit != watchdog.NoLimit {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.look)
+		i.timer = clocks.AfterFunc(i.call.Clock, clocks.Patience(i.call.Clock, i.call.Limit+1), i.look)
 	}
 }
 
 // look is that of the timer, and of the release of a hold: the limit stands still while the run's wall clock does.
 func (i *invocation) look() {
 	paused, longer := i.standstill((*waiter)(i))
-	left := i.call.Limit - (clocks.Since(i.call.Clock, i.start) - paused)
-	if paused == 0 || left < 0 {
+	left := i.call.Limit - (i.age() - paused)
+	if _, counts := clocks.Uptime(i.call.Clock); left < 0 || paused == 0 && !counts {
 		i.exceed()
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.looked = true; i.Context.Err() == nil {
-		i.timer.Reset(longer + left + 1)
+		i.timer.Reset(clocks.Patience(i.call.Clock, longer+left+1))
 		return
 	}
 	i.forget() // it may have ended before it waited
@@ -254,7 +255,15 @@ func (i *invocation) settles() bool {
 // since is how long the call has taken, without the time in which its run stood still.
 func (i *invocation) since() time.Duration {
 	paused, _ := i.standstill(nil)
-	return clocks.Since(i.call.Clock, i.start) - paused
+	return i.age() - paused
+}
+
+// age is how long ago the call began: by the clock's count of uptime if it has one, as its run's time.
+func (i *invocation) age() time.Duration {
+	if count, counts := clocks.Uptime(i.call.Clock); counts {
+		return count - i.uptime
+	}
+	return clocks.Since(i.call.Clock, i.start)
 }
 
 // Deadline is that of the limit, if it comes before those outside. The time of a clock for tests is nobody else's

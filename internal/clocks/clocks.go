@@ -25,6 +25,26 @@ func Since(c clock.Clock, t time.Time) time.Duration {
 	return time.Since(t)
 }
 
+// Uptime is the count of a host's clock that has one: it never goes back, and goes on while the machine sleeps.
+func Uptime(c clock.Clock) (count time.Duration, counts bool) {
+	counter, counts := c.(interface{ Uptime() time.Duration })
+	if !counts {
+		return 0, false
+	}
+	return counter.Uptime(), true
+}
+
+// Glance is how often a timer looks at a clock at least whose count goes on while the machine sleeps, as timers do not.
+const Glance = time.Minute
+
+// Patience is how long a timer may wait for an instant of the clock.
+func Patience(c clock.Clock, wait time.Duration) time.Duration {
+	if _, counts := Uptime(c); counts {
+		return min(wait, Glance)
+	}
+	return wait
+}
+
 // A Timer is what [time.Timer] and the mock clock's have in common.
 type Timer interface {
 	Stop() bool

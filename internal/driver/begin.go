@@ -6,6 +6,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -148,13 +149,6 @@ func (r *Run) Deadline() (time.Time, bool) {
 	return r.Tree.parent.Deadline()
 }
 
-// glance is how often the timer looks at the clock at least: the machine may have slept.
-const glance = time.Minute
-
-// uptimeClock is what a clock of the host may have besides: a count that only goes forward and goes on while the
-// machine sleeps.
-type uptimeClock interface{ Uptime() time.Duration }
-
 // A runClock tells how much real time of a session's window has elapsed. It never runs backwards and includes the time
 // that the machine slept. On the machine's clock it is the monotonic clock plus what the machine slept; on any other it
 // is what the clock shows, without steps back.
@@ -200,8 +194,8 @@ func (c *runClock) elapsed() time.Duration { return c.elapsedAt(time.Now()) }
 func (c *runClock) offset() time.Duration { return c.atBase + c.slept }
 
 func (o *otherClock) reading() time.Duration {
-	if counter, ok := o.Clock.(uptimeClock); ok {
-		return counter.Uptime()
+	if count, counts := clocks.Uptime(o.Clock); counts {
+		return count
 	}
 	return o.Now().Sub(o.began)
 }
@@ -209,12 +203,11 @@ func (o *otherClock) reading() time.Duration {
 // patience is how long a timer of the session's own may wait. Where the machine's sleep shows in the clock but not in
 // the timer, it waits no longer than until the next glance.
 func (c *runClock) patience(wait time.Duration) time.Duration {
-	counts := c.other == nil && !uptime.Exact
-	if c.other != nil {
-		_, counts = c.other.Clock.(uptimeClock)
+	switch {
+	case c.other != nil:
+		return clocks.Patience(c.other.Clock, wait)
+	case uptime.Exact:
+		return wait
 	}
-	if counts {
-		return min(wait, glance)
-	}
-	return wait
+	return min(wait, clocks.Glance)
 }
