@@ -34,23 +34,21 @@ func (h *runHandle) Silence() (silence time.Duration, signalled bool) {
 	return silence, signalled
 }
 
-func (h *runHandle) MaxSilence() time.Duration {
-	shortest := time.Duration(NoLimit)
+func (h *runHandle) StandStill() {
+	h.r.TakeAside(&machine.Input{Kind: machine.OpenHold, Limits: verdict.HoldLimits{Cap: verdict.Never}})
+}
+
+func (h *runHandle) IdleNow() (allowed time.Duration, held bool) {
+	allowed = NoLimit
 	for r := &h.r; r != nil; r = r.around() {
-		if r.Node.Disabled {
-			continue
-		}
-		r.Locked(func() {
-			if signs := r.Node.Seen().Signs; signs != nil {
-				shortest = min(shortest, signs.Holds.Idle()) // how silent the open holds allow the run to be
-			}
-		})
-		shortest = min(shortest, r.limits.Idle)
-		if r.limits.FromFirstSign {
-			shortest = min(shortest, r.limits.FirstSign)
+		if !r.Node.Disabled {
+			r.Locked(func() {
+				here, by := r.Node.IdleNow(r.Now())
+				allowed, held = min(allowed, here), held || by
+			})
 		}
 	}
-	return shortest
+	return allowed, held
 }
 
 func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
@@ -80,7 +78,7 @@ func (h *runHandle) State() (s handle.State) {
 			s.Command = *end
 		}
 		if seen.Signs != nil {
-			s.Holds = seen.Signs.Holds.Len()
+			s.Holds = seen.Signs.Holds.Named()
 		}
 	})
 	return s

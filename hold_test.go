@@ -119,6 +119,60 @@ func TestHoldIdle(t *testing.T) {
 	})
 }
 
+// TestInFlight has runs stand still for a command in a layer.
+func TestInFlight(t *testing.T) {
+	idle := watchdog.Config{Budget: watchdog.Budget{
+		WallClock: watchdog.NoLimit, Idle: 20 * minute, NoProgress: 30 * minute, Hold: minute,
+	}}
+	runBubble(t, "until it ends, whatever else is", idle, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		one, two := openLayer(t, wd, "build", watchdog.Budget{}), openLayer(t, wd, "test", watchdog.Budget{Idle: minute})
+		for _, layer := range []*watchdog.Watchdog{one, two} {
+			handle.Of(layer.Context()).StandStill()
+		}
+		after(2 * time.Hour)
+		requireRunning(t, wd)
+		require.NoError(t, one.Close())
+		after(time.Hour)
+		requireRunning(t, two)
+		require.NoError(t, two.Close())
+		after(20 * minute)
+		requireRunning(t, wd)
+		after(1)
+		require.Empty(t, requireStop(t, wd, watchdog.IdleExceeded).Hold)
+		events, err := store.Read(t.Context(), watchdog.AggregateType, wd.ID())
+		require.NoError(t, err)
+		require.Len(t, events, 1, "only the cancel is recorded")
+	})
+	runBubble(t, "it may be as silent as the run around", idle, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		allows := func(want time.Duration, heldToo bool) {
+			t.Helper()
+			allowed, held := handle.Of(wd.Context()).IdleNow()
+			require.Equal(t, []any{want, heldToo}, []any{allowed, held})
+		}
+		allows(20*minute, false)
+		handle.Of(openLayer(t, wd, "build", watchdog.Budget{}).Context()).StandStill()
+		allows(20*minute, false)
+		require.Zero(t, handle.Of(wd.Context()).State().Holds, "nobody opened one")
+		tool := openIdle(t, wd, "tool", time.Hour)
+		allows(time.Hour, true)
+		approval := openHold(t, wd, "approval", noCap)
+		allows(watchdog.NoLimit, true)
+		require.True(t, approval.Close())
+		require.True(t, tool.Close())
+		allows(20*minute, false)
+	})
+	first := watchdog.Config{Budget: watchdog.Budget{
+		WallClock: watchdog.NoLimit, Idle: minute, FromFirstSign: true, FirstSign: time.Hour,
+	}}
+	runBubble(t, "and before its first sign as long", first, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, want := range []time.Duration{time.Hour, minute} {
+			allowed, _ := handle.Of(wd.Context()).IdleNow()
+			require.Equal(t, want, allowed)
+			wd.Activity()
+		}
+	})
+}
+
 // TestHoldIdleRace opens holds that limit the silence while others signal: signals count from the first of them on.
 func TestHoldIdleRace(t *testing.T) {
 	wd := guard(t, watchdog.Config{Store: &watchdog.Memory{}})

@@ -29,7 +29,8 @@ import (
 //	result, err := c.Wait()
 //
 // The command is watched from Start on, whether or not anybody waits for it: limits, ctx and the run around it end it
-// while the host still talks to it. If nobody ever calls Wait, nothing but memory is left after its end.
+// while the host still talks to it. The Idle and NoProgress of that run go on, because the host does: only Run has
+// them stand still. If nobody ever calls Wait, nothing but memory is left after its end.
 //
 // A Command is for one start. All methods are safe for concurrent use, and so are those of its pipes. The exec.Cmd must
 // not be changed or used for anything else from Start on. Its Process stays nil: use [Command.Pid]. Wait sets its
@@ -37,6 +38,8 @@ import (
 type Command struct {
 	cmd *exec.Cmd
 	cfg Config
+
+	waited bool // by Run: the host does nothing else
 
 	mu    sync.Mutex
 	begun bool // Start was called
@@ -122,7 +125,7 @@ func (c *Command) Start(ctx context.Context) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	s := &sentinel{cfg: c.cfg.inForce(ctx).complete(), pipes: c.pipes, killed: &c.killed}
+	s := &sentinel{cfg: c.cfg.inForce(ctx).complete(), pipes: c.pipes, killed: &c.killed, waited: c.waited}
 	err := cmp.Or(checkCommand(c.cmd), c.checkPipes(), c.cfg.checkStore(ctx))
 	if err == nil {
 		err = s.open(ctx, c.cmd)

@@ -22,7 +22,8 @@
 //   - It prints a line that matches a pattern of [Config].Terminal.
 //
 // Inside a watchdog's context the command is also a layer of that run: its output is activity of the run, a new probe
-// result is progress of the run, and the command ends when the run ends.
+// result is progress of the run, and the command ends when the run ends. While Run waits for it, its own silence counts
+// and not the run's; without a limit of its own the run's Idle ends it, and the run goes on.
 //
 // # What a probe prints
 //

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -22,10 +21,13 @@ import (
 
 func TestInsideRun(t *testing.T) {
 	t.Parallel()
-	for _, disabled := range []bool{false, true} {
-		parallel(t, fmt.Sprint("output is the run's activity, and silence is not, disabled: ", disabled), func(t *testing.T) {
+	for name, set := range map[string]func(*stall.Config){
+		"that is disabled":  func(c *stall.Config) { c.Disabled = true },
+		"whose limit is no": func(c *stall.Config) { c.IdleGoesOn = true },
+	} {
+		parallel(t, "output is the run's activity, and silence is not, of a command "+name, func(t *testing.T) {
 			f := newInsideFixture(t)
-			f.cfg.Disabled = disabled
+			set(&f.cfg)
 			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
 			_, err := stall.Run(ctx, command(t, "every:100ms:x:35", "stay"), f.cfg)
 			require.ErrorIs(t, err, watchdog.IdleExceeded)
@@ -47,7 +49,7 @@ func TestInsideRun(t *testing.T) {
 					f := newInsideFixture(t)
 					_, ctx := outerRun(t, f.store, watchdog.Budget{NoProgress: 2500 * time.Millisecond}, false)
 					f.cfg.Probe = f.probe(c.words)
-					f.cfg.Probe.StallThreshold = 1000
+					f.cfg.Probe.StallThreshold, f.cfg.IdleGoesOn = 1000, true
 					f.cfg.Probe.Interval = 200 * time.Millisecond
 					_, err = stall.Run(ctx, command(t, "every:20ms:x:220"), f.cfg)
 				}
@@ -82,6 +84,88 @@ func TestInsideRun(t *testing.T) {
 			require.Nil(t, result)
 			require.False(t, exists(f.cfg.Artifacts))
 		}
+	})
+}
+
+// TestInFlight checks what the silence of a command means for the run that waits for it.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	const idle = time.Second
+	budget := watchdog.Budget{Idle: idle, NoProgress: idle}
+	for name, set := range map[string]func(*fixture){
+		"with a NoOutput of its own": func(f *fixture) { f.cfg.NoOutput = longTime },
+		"with a probe":               func(f *fixture) { f.cfg.Probe = f.probe("=progressing") },
+		"without any limit":          func(f *fixture) { f.cfg.NoOutput = watchdog.NoLimit },
+	} {
+		parallel(t, "the run stands still, and begins again after it, "+name, func(t *testing.T) {
+			f := newInsideFixture(t)
+			w, ctx := outerRun(t, f.store, budget, false)
+			set(f)
+			_, err := stall.Run(ctx, command(t, "sleep:2500ms"), f.cfg)
+			require.NoError(t, err)
+			require.NoError(t, context.Cause(ctx))
+			<-ctx.Done()
+			require.Greater(t, w.Elapsed(), 2500*time.Millisecond+idle)
+			for run, events := range map[string]int{"run": 1, "run/step": 0} { // its cancel
+				recorded, err := f.store.Read(t.Context(), watchdog.AggregateType, run)
+				require.NoError(t, err)
+				require.Len(t, recorded, events)
+			}
+		})
+	}
+	parallel(t, "without a limit of its own the run's ends it, and the run goes on", func(t *testing.T) {
+		f := newInsideFixture(t)
+		f.cfg.Artifacts = ""
+		w, around := outerRun(t, f.store, watchdog.Budget{Idle: idle}, false)
+		layer, err := w.Layer("phase", watchdog.Budget{})
+		require.NoError(t, err)
+		result, err := stall.Run(layer.Context(), command(t, "stay"), f.cfg)
+		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.ErrorContains(t, err, "of 1 s")
+		require.Less(t, result.Elapsed, longTime)
+		require.NoError(t, context.Cause(around))
+		require.NoError(t, context.Cause(layer.Context()))
+	})
+	parallel(t, "what prints beside it is nobody's sign but its own", func(t *testing.T) {
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{Idle: idle}, false)
+		beside, ended := f.cfg, make(chan error, 1)
+		beside.Step, beside.NoOutput = "beside", longTime
+		go func() {
+			_, err := stall.Run(ctx, command(t, "every:50ms:x:60"), beside)
+			ended <- err
+		}()
+		_, err := stall.Run(ctx, command(t, "stay"), f.cfg)
+		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.NoError(t, <-ended)
+	})
+	parallel(t, "a hold around it allows it what it allows the run, until it is closed", func(t *testing.T) {
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: idle}, false)
+		hold, err := w.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: longTime})
+		require.NoError(t, err)
+		time.AfterFunc(2500*time.Millisecond, func() { hold.Close() })
+		result, err := stall.Run(ctx, command(t, "stay"), f.cfg)
+		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.Greater(t, result.Elapsed, 2500*time.Millisecond+idle)
+		require.NoError(t, context.Cause(ctx))
+	})
+	parallel(t, "a run that waits for its first sign waits for the command's", func(t *testing.T) {
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{Idle: idle, FromFirstSign: true}, false)
+		result, err := stall.Run(ctx, command(t, "sleep:2500ms", "print:"+ready, "stay"), f.cfg)
+		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.Greater(t, result.Elapsed, 2500*time.Millisecond+idle)
+		require.NoError(t, context.Cause(ctx))
+	})
+	parallel(t, "a command that the host talks to meanwhile is the run's silence", func(t *testing.T) {
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{Idle: idle}, false)
+		c, err := stall.NewCommand(command(t, "stay"), f.cfg)
+		require.NoError(t, err)
+		require.NoError(t, c.Start(ctx))
+		_, err = c.Wait()
+		require.ErrorIs(t, err, watchdog.IdleExceeded)
 	})
 }
 

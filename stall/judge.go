@@ -72,6 +72,14 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	return j.noOutput(v.Used, v.Allowed, signs.Signalled), 0
 }
 
+// allow sets how long the command may print nothing. With another limit the silence starts again.
+func (j *judge) allow(silence, now time.Duration) {
+	if j.limits.Idle != silence {
+		j.limits.Idle = silence
+		j.restart(now)
+	}
+}
+
 // restart starts the silence again: the time before now does not count.
 func (j *judge) restart(now time.Duration) {
 	signs := j.seen.Signs

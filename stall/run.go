@@ -29,6 +29,11 @@ import (
 //   - Run reads ahead from an input that is not a file. If a Read of it does not return, Run leaves it behind.
 //   - On Linux the parent process of the command is the guard.
 //
+// Inside a watchdog's context the run waits for the command, whose own silence counts: the Idle and NoProgress of the
+// run, and of those around it, stand still meanwhile, as in a hold. Without a NoOutput and a Probe the command may be as
+// silent as the run might be: for its Idle, or what an open hold allows. A trip ends the command, and the host decides
+// what becomes of the run. [Config].IdleGoesOn says no. The timers of package idle go on.
+//
 // A start that hangs ends with ctx and with the run's limits, and after ten seconds in any case.
 //
 // The Result is nil if the command was not started. The error is nil if the command exited by itself with status 0,
@@ -55,6 +60,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.waited = true
 	if err := c.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -23,9 +23,13 @@ type sentinel struct {
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
 	// timer is one of package idle that the command is in, inside of the run if there is one; nil for none.
-	timer handle.Timer
-	// silence is how long the runs around the command may give no sign of life.
-	silence   time.Duration
+	timer  handle.Timer
+	waited bool // the run around does nothing but wait for the command
+	stands bool // its silence stands still meanwhile
+	// inherits says that the command may be as silent as what is around it, because it has no limit of its own.
+	inherits  bool
+	around    handle.Run    // the run around, nil for none
+	silence   time.Duration // how long what is around may give no sign of life, as of the last look
 	looked    time.Duration // when the last output came, as of the last look
 	pipes     []pipe        // the command's, for the host
 	io        *stdio
@@ -69,12 +73,11 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 			log.Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 		})
 	}
-	s.silence, s.timer = watchdog.NoLimit, handle.TimerOf(ctx)
-	if outer := handle.Of(ctx); outer != nil {
-		s.silence = outer.MaxSilence()
-	}
-	if s.timer != nil {
-		s.silence = min(s.silence, s.timer.MaxSilence())
+	s.around, s.timer = handle.Of(ctx), handle.TimerOf(ctx)
+	s.stands = s.waited && s.inside && !s.cfg.Disabled && !s.cfg.IdleGoesOn
+	if s.stands {
+		s.inherits = s.cfg.NoOutput == 0 && s.cfg.Probe == nil
+		handle.Of(s.run.Context()).StandStill()
 	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
@@ -187,7 +190,7 @@ func (s *sentinel) holdAround(blocked bool) {
 
 func (s *sentinel) openHolds() (release func()) {
 	var hold *watchdog.Hold
-	if s.inside {
+	if s.inside && !s.stands {
 		// It fails if the run has ended.
 		hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit})
 	}

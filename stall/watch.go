@@ -104,6 +104,7 @@ func (s *sentinel) lookAndSet(w *watching) *finding {
 func (s *sentinel) look() (*finding, time.Duration) {
 	last, blocked := s.io.look()
 	s.holdAround(blocked)
+	held := s.lookAround()
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
 	flows := blocked || last != s.looked
 	s.looked = last
@@ -113,7 +114,26 @@ func (s *sentinel) look() (*finding, time.Duration) {
 	case len(s.io.watched) > 0:
 		wait = min(wait, s.fileInterval())
 	}
+	if held {
+		wait = min(wait, slowestLook)
+	}
 	return found, max(wait, 0)
+}
+
+// lookAround takes how silent what is around the command may be, and lets the command be so if it has no limit of its
+// own. It reports whether a hold says so, whose end nobody tells.
+func (s *sentinel) lookAround() (held bool) {
+	s.silence = watchdog.NoLimit
+	if s.around != nil {
+		s.silence, held = s.around.IdleNow()
+	}
+	if s.inherits {
+		s.judge.allow(s.silence, time.Since(s.began))
+	}
+	if s.timer != nil {
+		s.silence = min(s.silence, s.timer.MaxSilence())
+	}
+	return held
 }
 
 // How long the news can take that this process was stopped and goes on. A process that is late to find a silence was

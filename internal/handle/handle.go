@@ -29,8 +29,12 @@ type Run interface {
 	// Silence returns how long the run has given no sign of life, and whether it has given one since its attach: a signal
 	// or a hold.
 	Silence() (silence time.Duration, signalled bool)
-	// MaxSilence is the shortest time that the run, or one around it, may give no sign of life; watchdog.NoLimit for none.
-	MaxSilence() time.Duration
+	// StandStill has the silence and the lack of progress of the run, and of those around it, not count until it ends: a
+	// hold without a key, a cap or a record.
+	StandStill()
+	// IdleNow is how long the run, or one around it, may give no sign of life now, whatever stands still;
+	// watchdog.NoLimit for any time. It reports whether a hold says so.
+	IdleNow() (allowed time.Duration, held bool)
 	// Paused returns how long the run's wall clock has stood still, and for how much longer it will: 0 if it goes on. If
 	// it does not, and a hold is released earlier, the waiter is told once, on a goroutine of its own, unless it is nil or
 	// was forgotten by then.

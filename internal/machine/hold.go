@@ -58,6 +58,9 @@ func (n *Node) openHold(in *Input) {
 // the others are called, without a cap and with any silence allowed, because it ends with the one inside.
 func (n *Node) openAround(in *Input) {
 	key, inside := n.Run+"/"+in.ID.Key, in.Hold
+	if in.ID.Key == "" {
+		key = ""
+	}
 	for layer, around := n, n.outer; around != nil; layer, around = around, around.outer {
 		inside.outer = &Hold{}
 		inside = inside.outer

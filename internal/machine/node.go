@@ -154,6 +154,12 @@ func (n *Node) Silence(now Now) (silence time.Duration, signalled bool) {
 	return verdict.Silence(n.seen, n.At(now.At)), verdict.Signalled(n.seen)
 }
 
+// IdleNow is how long a command in flight may be silent now, and whether open holds say so.
+func (n *Node) IdleNow(now Now) (allowed time.Duration, held bool) {
+	n.takePulse(&now)
+	return verdict.IdleNow(n.Limits, &n.seen)
+}
+
 func (n *Node) takePulse(now *Now) {
 	pulse := n.Pulse.Load()
 	if pulse != nil && now.Machine {

@@ -6,7 +6,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/ordered"
 )
 
-// A HoldID tells a hold from the others that are open. If several have one key, their Serials differ.
+// A HoldID tells a hold from the others that are open. If several have one key, their Serials differ. A hold without a
+// key is that of a command in flight: it has no cap and allows any silence.
 type HoldID struct {
 	Key    string
 	Serial int
@@ -34,10 +35,11 @@ type OpenHold struct {
 // silence are found at once, and opening or closing one costs the logarithm of how many there are. A nil Holds has
 // none.
 type Holds struct {
-	byID   map[HoldID]*OpenHold
-	caps   ordered.Heap[*OpenHold] // all, by when they expire
-	idles  ordered.Heap[*OpenHold] // those with an Idle, the longest first
-	opened int
+	byID    map[HoldID]*OpenHold
+	caps    ordered.Heap[*OpenHold] // all, by when they expire
+	idles   ordered.Heap[*OpenHold] // those with an Idle, the longest first
+	opened  int
+	unnamed int // of byID
 }
 
 // Len returns how many are open.
@@ -46,6 +48,14 @@ func (h *Holds) Len() int {
 		return 0
 	}
 	return len(h.byID)
+}
+
+// Named returns how many with a key are open.
+func (h *Holds) Named() int {
+	if h == nil {
+		return 0
+	}
+	return len(h.byID) - h.unnamed
 }
 
 // large reports whether it has room for more holds than a run mostly has. What has is not kept for the next hold.
@@ -88,13 +98,10 @@ func (h *Holds) longest() *OpenHold {
 	return h.idles.All()[0].Of
 }
 
-// Idle returns the silence that they allow.
-func (h *Holds) Idle() time.Duration {
-	if h.Len() == 0 {
-		return Never
-	}
-	if longest := h.longest(); longest != nil {
-		return longest.Idle
+// idle returns the silence that those with a key allow, of which at least one is open.
+func (h *Holds) idle() time.Duration {
+	if all := h.idles.All(); len(all) == h.Named() {
+		return all[0].Of.Idle
 	}
 	return Never
 }
@@ -105,6 +112,9 @@ func (h *Holds) add(id HoldID, limits HoldLimits, now time.Duration) {
 	open.allows = open.expires
 	h.opened++
 	h.byID[id] = open
+	if id.Key == "" {
+		h.unnamed++
+	}
 	h.place(open)
 }
 
@@ -123,6 +133,9 @@ func (h *Holds) remove(open *OpenHold) {
 	h.caps.Remove(&open.expires)
 	h.idles.Remove(&open.allows)
 	delete(h.byID, open.HoldID)
+	if open.Key == "" {
+		h.unnamed--
+	}
 }
 
 // setRung moves a hold on its ladder. Its cap begins anew at the instant of the rung.

@@ -95,6 +95,18 @@ func silence(limits *Limits, seen *Snapshot) timer {
 	return s.on(signs, signs.OnIdle, s.since)
 }
 
+// IdleNow returns how long a command in flight may be silent: as long as the run might without it. It reports
+// whether open holds say so.
+func IdleNow(limits *Limits, seen *Snapshot) (allowed time.Duration, held bool) {
+	switch {
+	case seen.Signs == nil:
+		return Never, false // nothing heeds signals
+	case seen.Signs.Holds.Named() > 0:
+		return seen.Signs.Holds.idle(), true
+	}
+	return idle(limits, seen).allowed, false
+}
+
 func noProgress(limits *Limits, seen *Snapshot) timer {
 	signs := seen.Signs
 	s := timer{limit: NoProgress, allowed: limits.NoProgress}
