@@ -24,7 +24,8 @@ const CheckInterval = time.Minute
 // use. An Item must not be copied after its first use, and must be used with one queue only.
 type Item[T any] struct {
 	Owner *T
-	due   ordered.Due[*T]
+	due   ordered.Due[*Item[T]]
+	late  time.Duration // how late the timer was that rang for it last
 }
 
 // A Queue fires items when they are due. It is safe for concurrent use.
@@ -33,7 +34,7 @@ type Queue[T any] struct {
 	readSlept func() time.Duration
 	base      time.Time
 	mu        sync.Mutex
-	items     ordered.Heap[*T]
+	items     ordered.Heap[*Item[T]]
 	timer     *time.Timer
 	timerDue  time.Duration // 0 if the timer is not set
 	slept     time.Duration
@@ -70,7 +71,10 @@ func (q *Queue[T]) Within(item *Item[T], d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Since(q.base)
-	item.due.Of = item.Owner
+	item.due.Of = item
+	if q.timerDue == 0 { // that it slept before concerns nobody
+		q.slept = q.readSlept()
+	}
 	if q.items.Within(&item.due, dueAfter(now, d)) {
 		q.arm(now)
 	}
@@ -92,9 +96,28 @@ func (q *Queue[T]) Remove(item *Item[T]) {
 	q.items.Remove(&item.due)
 }
 
-// arm sets the timer for the earliest item, unless it is set for that time or earlier.
+// Late returns how late the timer was when it rang for the item, or how late it is, if it has not rung yet and should
+// have: how long after the time that it was set for, with what the machine slept meanwhile. How long the ring takes to
+// get from one item to the next is not in it.
+func (q *Queue[T]) Late(item *Item[T]) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !item.due.Waits() {
+		return item.late
+	}
+	return q.late(time.Since(q.base), q.readSlept())
+}
+
+func (q *Queue[T]) late(now, slept time.Duration) time.Duration {
+	if q.timerDue == 0 {
+		return 0
+	}
+	return max(now-q.timerDue+max(slept-q.slept, 0), 0)
+}
+
+// arm sets the timer for the earliest item, unless it is set for that time or earlier. One that is late stays late.
 func (q *Queue[T]) arm(now time.Duration) {
-	due := min(q.items.First(), now+CheckInterval)
+	due := max(min(q.items.First(), now+CheckInterval), now)
 	if q.timerDue != 0 && q.timerDue <= due {
 		return
 	}
@@ -107,24 +130,26 @@ func (q *Queue[T]) arm(now time.Duration) {
 }
 
 func (q *Queue[T]) fire() {
-	if due := q.takeDue(); len(due) > 0 {
+	if due := q.takeDue(time.Since(q.base)); len(due) > 0 {
 		q.notify(due)
 	}
 }
 
-// takeDue removes the due items and arms the timer for the rest. If the machine slept, all items are due.
-func (q *Queue[T]) takeDue() []*T {
+// takeDue removes the items that are due at a ring and arms the timer for the rest. If the machine slept, all items are
+// due.
+func (q *Queue[T]) takeDue(now time.Duration) []*T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.timerDue = 0
-	now := time.Since(q.base)
-	until, before := now, q.slept
-	if q.slept = q.readSlept(); q.slept > before {
+	slept, until := q.readSlept(), now
+	if slept > q.slept {
 		until = never
 	}
+	late := q.late(now, slept)
+	q.timerDue, q.slept = 0, slept
 	var due []*T
 	for item := q.items.Take(until); item != nil; item = q.items.Take(until) {
-		due = append(due, item.Of)
+		item.Of.late = late
+		due = append(due, item.Of.Owner)
 	}
 	if len(q.items.All()) > 0 {
 		q.arm(now)

@@ -122,6 +122,39 @@ func TestQueue(t *testing.T) {
 			require.Equal(t, []firing{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
+	t.Run("how late the timer was or is, and how late only the one that is served after others", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
+			b.sleep(time.Hour) // before anything was set
+			one, other := newOwner(1), newOwner(2)
+			q.Within(&one.Item, 10*time.Second)
+			q.Within(&other.Item, 10*time.Second)
+			time.Sleep(4 * time.Second)
+			require.Zero(t, q.Late(&one.Item))
+			b.sleep(9 * time.Second)
+			require.Equal(t, 3*time.Second, q.Late(&one.Item), "it should have rung")
+			require.Len(t, b.wait(6*time.Second), 2)
+			for range 2 {
+				require.Equal(t, 9*time.Second, q.Late(&one.Item))
+				require.Equal(t, 9*time.Second, q.Late(&other.Item))
+				time.Sleep(time.Hour)
+			}
+			q.Within(&one.Item, 10*time.Second)
+			require.Len(t, b.wait(11*time.Second), 3)
+			require.Zero(t, q.Late(&one.Item))
+			require.Equal(t, 9*time.Second, q.Late(&other.Item))
+		})
+	})
+	t.Run("one that is late stays so, whatever is set meanwhile", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
+			one, other := newOwner(1), newOwner(2)
+			q.Within(&one.Item, time.Second)
+			time.Sleep(500 * time.Millisecond)
+			b.sleep(time.Minute)
+			q.Within(&other.Item, -time.Hour)
+			require.Len(t, b.wait(time.Second), 2)
+			require.Equal(t, time.Minute, q.Late(&one.Item))
+		})
+	})
 	t.Run("a wait too long for the clock never fires", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			o := newOwner(1)

@@ -109,8 +109,20 @@ func (t *Tree) now(parent *machine.ParentEnd) machine.Now {
 	wall := clocks.Now(t.Clock)
 	at := t.clock.elapsedAt(wall)
 	return machine.Now{
-		At: at, Offset: t.clock.offset(), Wall: wall, Machine: t.Clock == nil, Parent: parent,
+		At: at, Offset: t.clock.offset(), Late: t.late(at), Wall: wall, Machine: t.Clock == nil, Parent: parent,
 	}
+}
+
+// late is how late the timer rings, or is if it has not rung yet: whoever looks then knows as much as it will. Without
+// a timer nothing is late: a host that polls when it likes does not say when it meant to. The caller holds the lock.
+func (t *Tree) late(at time.Duration) time.Duration {
+	switch {
+	case at <= t.armed:
+		return 0
+	case t.clock.base.Machine():
+		return alarms().Late(&t.item)
+	}
+	return at - t.armed
 }
 
 // apply does what has to be done under the lock, and notes the rest. The caller holds the lock.
@@ -249,10 +261,11 @@ func (t *Tree) ring() Work {
 	parent := t.parentEnd()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := t.now(parent)
 	t.armed, t.ringing = verdict.Never, true
 	defer func() { t.ringing = false }()
 	var k Work
-	t.stepAt(&k, t.now(parent), t.session, &machine.Input{Kind: machine.Tick})
+	t.stepAt(&k, now, t.session, &machine.Input{Kind: machine.Tick})
 	return k
 }
 

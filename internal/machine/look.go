@@ -20,7 +20,9 @@ func (n *Node) look() {
 		return
 	}
 	n.takePulse(&n.tree.Room.now) // once: a sign that comes meanwhile is later than this instant
-	for now := n.now(); ; {
+	now := n.now()
+	n.seen.Rang(n.Limits, now-n.tree.Room.now.Late, now)
+	for {
 		n.resetLadders()
 		v := verdict.Judge(*n.Limits, n.seen, now)
 		if v.Action == verdict.Continue {

@@ -44,6 +44,8 @@ type Now struct {
 	// At is what has elapsed of the session's window, Offset that at the base of its clock, with what the machine slept
 	// since. It never runs back.
 	At, Offset time.Duration
+	// Late is how long after the instant that it was set for the timer rang, or has not rung yet; 0 if it is not late.
+	Late time.Duration
 	// Wall is what people and databases read.
 	Wall time.Time
 	// Machine says that the clock is the machine's, which pulses go by.

@@ -15,6 +15,9 @@ type Due[T any] struct {
 	place int // in the heap, counted from 1; 0 for none
 }
 
+// Waits reports whether it is in a heap.
+func (d *Due[T]) Waits() bool { return d.place > 0 }
+
 // A Heap finds what is due first at once. To set or remove something costs the logarithm of how many there are. The
 // zero value is empty.
 type Heap[T any] struct {

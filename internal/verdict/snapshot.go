@@ -37,6 +37,8 @@ type Signs struct {
 	Pauses Pauses
 	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
 	OnIdle, OnNoProgress Rung
+	// Graces are what late rings gave, nil for none.
+	Graces *Graces
 }
 
 // A Rung is the position of a limit on its ladder: which rung the last trip since the last progress was on, and when

@@ -11,10 +11,13 @@ type timer struct {
 	attempts      int
 	hold          HoldID
 	pauses        *Pauses // while which it stands still
+	grace         *Grace  // of a limit of silence
 }
 
 // expiresAt returns the first instant at which more than the allowed time is used.
-func (s *timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))) }
+func (s *timer) expiresAt() time.Duration {
+	return s.grace.Expires(s.from, s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))))
+}
 
 func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	v := Verdict{
@@ -130,7 +133,7 @@ func idle(limits *Limits, seen *Snapshot) timer {
 // on returns the timer as its ladder has it, if it would start at that instant: it starts again at each trip. After the
 // last rung it does not expire in the same stretch.
 func (s timer) on(signs *Signs, ladder Rung, from time.Duration) timer {
-	s.attempts, s.from = signs.attempts(ladder), max(from, ladder.At)
+	s.attempts, s.from, s.grace = signs.attempts(ladder), max(from, ladder.At), signs.Graces.of(s.limit)
 	if ladder.Last && ladder.Since == s.since {
 		s.allowed = Never
 	}
