@@ -51,6 +51,12 @@ type Budget struct {
 	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit. The
 	// WallClock of four hours holds beside it: a run that may last for ever as long as it is active has a WallClock of
 	// NoLimit. While a hold is open, its own Idle counts instead, see [HoldLimit].
+	//
+	// A pause of this process is nobody's silence. A timer of silence that rings late by more than a quarter of its limit,
+	// at least 50 ms and at most 5 s, says that the process did not run: it was stopped, frozen, starved or suspended.
+	// Then nothing ends for a grace of that length, in which what waits can be read. A sign of life in it begins the
+	// silence again; without one the run is silent since the last. After three graces without a sign there is none. The
+	// same holds for NoProgress, not for the limits of time.
 	Idle time.Duration
 	// NoProgress is how long the run may go on without getting anywhere, however active it is, see
 	// [Watchdog.Progress]. Zero and [NoLimit] mean no limit.

@@ -35,7 +35,8 @@ type Config struct {
 	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits,
 	// and tries again what the store did not take, only when [Watchdog.Fired] or another method is called. A store that
 	// does not return when its context ends then holds its caller, and so does a log or a callback that blocks; the run
-	// has ended before.
+	// has ended before. A poll that comes late has no grace as a timer has, see [Budget].Idle: after a pause of the
+	// process signal what came before polling.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
 	// [EventWarning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
