@@ -23,7 +23,8 @@
 // Silence is exceeded when it lasted longer than the limit: at the limit itself the work goes on, one nanosecond later
 // it has ended. It is counted by the monotonic clock, which on Linux and macOS leaves out what the machine slept, so
 // that a lid that is closed ends nothing. There is no interval at which it is looked at: while signs come the timer is
-// not touched, and once they stop it fires when the limit is exceeded.
+// not touched, and once they stop it fires when the limit is exceeded. If it fires late, this process did not run, and
+// that is nobody's silence: what waits has a grace in which to be read, as [watchdog.Budget].Idle says.
 //
 // While a tool runs another limit can count, see [Timer.Widen], and [Timer.Begin] for calls whose results come as
 // messages. A limit of 0 or less is off everywhere in the package, as [watchdog.NoLimit] is, and nobody is told.

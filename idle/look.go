@@ -15,16 +15,40 @@ func afterLimit(limit time.Duration) time.Duration { return verdict.Sum(limit, 1
 
 // look is what the alarm does.
 func (t *Timer) look() {
-	t.mu.Lock()
-	underWay := t.looking
-	t.looking = true
-	t.mu.Unlock()
-	if underWay {
+	if !t.rang(time.Since(t.base)) {
 		return
 	}
 	for next := t.judge(); next != nil; next = t.judge() {
 		next()
 	}
+}
+
+// rang notes that the alarm rang, and reports whether to look: not if that is under way.
+func (t *Timer) rang(now time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.looking {
+		return false
+	}
+	t.looking = true
+	limits, seen := t.seen(now)
+	seen.Rang(&limits, t.setFor, now)
+	t.graces = seen.Signs.Graces
+	return true
+}
+
+// seen is what is known of the silence. The caller holds mu.
+func (t *Timer) seen(now time.Duration) (limits verdict.Limits, seen verdict.Snapshot) {
+	last, _ := t.signs.Last(now)
+	limits = verdict.Off()
+	limits.Idle = t.limit
+	return limits, verdict.Snapshot{Signs: &verdict.Signs{Activity: last, Graces: t.graces}}
+}
+
+// set sets the alarm. The caller holds mu.
+func (t *Timer) set(wait time.Duration) {
+	t.setFor = verdict.Sum(time.Since(t.base), wait)
+	t.alarm.Reset(wait)
 }
 
 // judge returns what to do about the silence. Where that is nothing for now, it sets the alarm and returns nil.
@@ -36,10 +60,8 @@ func (t *Timer) judge() (next func()) {
 	}
 	now := time.Since(t.base)
 	mark := t.signs.Mark()
-	last, _ := t.signs.Last(now)
-	limits := verdict.Off()
-	limits.Idle = t.limit
-	v := verdict.Judge(limits, verdict.Snapshot{Signs: &verdict.Signs{Activity: last}}, now)
+	limits, seen := t.seen(now)
+	v := verdict.Judge(limits, seen, now)
 	switch {
 	case v.Action != verdict.Cancel:
 		return t.rest(verdict.Until(v.Next, now))
@@ -60,7 +82,7 @@ func (t *Timer) judge() (next func()) {
 func (t *Timer) rest(wait time.Duration) (none func()) {
 	t.looking = false
 	if wait != verdict.Never {
-		t.alarm.Reset(wait)
+		t.set(wait)
 	}
 	return nil
 }

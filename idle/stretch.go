@@ -101,6 +101,6 @@ func (t *Timer) setLimit(limit time.Duration) {
 	shorter := limit < t.limit
 	t.limit = limit
 	if shorter && !t.closed {
-		t.alarm.Reset(afterLimit(limit))
+		t.set(afterLimit(limit))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/beat"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // BusyTimeout is how long Busy of a [Config] may take to answer.
@@ -56,6 +57,8 @@ type Timer struct {
 	alarm     *time.Timer           // nil if the timer is off
 	limit     time.Duration         // the one in force
 	stretches map[any]time.Duration // the limits of those that are open, by their keys
+	setFor    time.Duration         // when the alarm is to ring
+	graces    *verdict.Graces       // what it gave when it rang late, nil for none
 	closed    bool
 	looking   bool      // a look is under way, and sets the alarm when it ends
 	asked     beat.Mark // the last sign when Busy was asked
@@ -101,7 +104,8 @@ func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {
 	if cfg.Limit != watchdog.NoLimit {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.alarm = time.AfterFunc(afterLimit(cfg.Limit), t.look)
+		t.setFor = afterLimit(cfg.Limit)
+		t.alarm = time.AfterFunc(t.setFor, t.look)
 	}
 	return (*timerContext)(t), t
 }

@@ -119,6 +119,54 @@ func TestLimit(t *testing.T) {
 }
 
 // TestEnds checks what ends a context besides its silence.
+// TestRingsLate protects that a pause of the guard is nobody's silence.
+func TestRingsLate(t *testing.T) {
+	const grace = 5 * time.Second // of a limit of a minute
+	late := func(t *testing.T, name string, test func(ctx context.Context, t *testing.T, timer *idle.Timer)) {
+		t.Helper()
+		bubble(t, name, func(t *testing.T) {
+			ctx, timer := idle.WithLimit(t.Context(), limit)
+			defer timer.Close()
+			pass(limit)
+			timer.RingLate(grace + 1)
+			pass(1)
+			requireAlive(ctx, t, timer)
+			test(ctx, t, timer)
+		})
+	}
+	late(t, "a sign in the grace begins the silence again", func(ctx context.Context, t *testing.T, timer *idle.Timer) {
+		pass(grace - 1)
+		timer.Alive()
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
+	})
+	late(t, "without one it is silent since the last", func(ctx context.Context, t *testing.T, timer *idle.Timer) {
+		pass(grace - 1)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1+grace, limit)
+	})
+	late(t, "three late rings have a grace, and no more", func(ctx context.Context, t *testing.T, timer *idle.Timer) {
+		for range 2 {
+			timer.RingLate(grace + 1)
+			pass(grace)
+			requireAlive(ctx, t, timer)
+		}
+		timer.RingLate(grace + 1)
+		pass(grace)
+		requireSilent(ctx, t, timer, limit+1+3*grace, limit)
+	})
+	bubble(t, "a little late is not late", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		timer.RingLate(grace)
+		pass(limit + 1)
+		requireSilent(ctx, t, timer, limit+1, limit)
+	})
+}
+
 func TestEnds(t *testing.T) {
 	bubble(t, "the parent's end is not a stop", func(t *testing.T) {
 		parent, cancel := context.WithCancelCause(t.Context())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // ErrSilent is found by errors.Is in every [SilenceError].
@@ -81,6 +82,8 @@ type silence struct {
 	since    atomic.Int64 // when the wait began, in nanoseconds since base and never 0; or one of the above
 	asleep   atomic.Bool  // nobody will fire; whoever makes it false sets the timer
 	timer    *time.Timer
+	setFor   atomic.Int64  // when the timer is to ring, as since has it
+	grace    verdict.Grace // what it gave when it rang late; of look
 	onTrip   func(*SilenceError)
 	answered atomic.Bool   // set while nobody waits, so that whoever ends a wait has read what it waited for
 	err      *SilenceError // written before since is tripped
@@ -94,7 +97,13 @@ func (s *silence) watch(onTrip func(*SilenceError)) {
 	s.onTrip, s.base = onTrip, time.Now()
 	s.since.Store(1)
 	s.timer = time.AfterFunc(watchdog.NoLimit, s.look)
-	s.timer.Reset(s.limit + 1)
+	s.set(s.limit + 1)
+}
+
+// set sets the timer, which nobody else does at that moment.
+func (s *silence) set(wait time.Duration) {
+	s.setFor.Store(int64(verdict.Sum(time.Duration(s.elapsed()), wait)))
+	s.timer.Reset(wait)
 }
 
 // elapsed is the time now, as since has it.
@@ -121,7 +130,7 @@ func (s *silence) await() {
 // wake sets the timer for a wait if it sleeps.
 func (s *silence) wake(waited int64) {
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
-		s.timer.Reset(s.limit - time.Duration(waited) + 1)
+		s.set(s.limit - time.Duration(waited) + 1)
 	}
 }
 
@@ -176,7 +185,7 @@ func (s *silence) stop() {
 
 // look is what the timer does.
 func (s *silence) look() {
-	for {
+	for setFor, rang := s.setFor.Load(), s.elapsed(); ; {
 		since := s.since.Load()
 		switch {
 		case since == tripped || since == overNow:
@@ -185,7 +194,7 @@ func (s *silence) look() {
 			if s.sleep() {
 				return
 			}
-		case s.wait(since):
+		case s.wait(since, setFor, rang):
 			return
 		}
 	}
@@ -197,14 +206,16 @@ func (s *silence) sleep() bool {
 	return s.since.Load() <= nobodyWaits || !s.asleep.CompareAndSwap(true, false)
 }
 
-// wait sets the timer to the end of a wait, or ends the exchange if that is past. It reports false where the wait was
-// over by then.
-func (s *silence) wait(since int64) bool {
-	quiet := time.Duration(s.elapsed() - since)
-	if quiet <= s.limit {
-		s.timer.Reset(s.limit - quiet + 1)
+// wait sets the timer to the end of a wait, or ends the exchange if that is past. The timer was set for one instant and
+// rang at another. It reports false where the wait was over by then.
+func (s *silence) wait(since, setFor, rang int64) bool {
+	last, now := time.Duration(since), time.Duration(s.elapsed())
+	s.grace.Rang(time.Duration(setFor), time.Duration(rang), s.limit, last)
+	if trips := s.grace.Expires(last, verdict.Sum(last, s.limit+1)); now < trips {
+		s.set(trips - now)
 		return true
 	}
+	quiet := now - last
 	s.err = &SilenceError{Host: s.host, Answered: s.answered.Load(), Limit: s.limit, Elapsed: quiet}
 	if !s.since.CompareAndSwap(since, tripped) {
 		return false

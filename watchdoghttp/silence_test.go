@@ -128,6 +128,39 @@ func TestTimer(t *testing.T) {
 	})
 }
 
+// TestRingsLate protects that a pause of the guard is not the server's silence.
+func TestRingsLate(t *testing.T) {
+	grace := min(silenceLimit/4, 5*time.Second)
+	bubble(t, "what comes in the grace is in time", func(t *testing.T) {
+		read, write := io.Pipe()
+		resp := through(t, silenceLimit, read)
+		watchdoghttp.RingLate(resp.Body, grace+1)
+		go func() {
+			time.Sleep(silenceLimit + grace)
+			io.WriteString(write, "a")
+			time.Sleep(silenceLimit)
+			io.WriteString(write, "b")
+			write.Close()
+		}()
+		all, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "ab", string(all))
+	})
+	for _, late := range []time.Duration{grace, grace + 1} {
+		bubble(t, fmt.Sprintf("nothing comes, and the timer rang %v late", late), func(t *testing.T) {
+			read, _ := io.Pipe()
+			resp := through(t, silenceLimit, read)
+			watchdoghttp.RingLate(resp.Body, late)
+			_, err := resp.Body.Read(make([]byte, 1))
+			want := silenceLimit + 1
+			if late > grace {
+				want += grace
+			}
+			require.Equal(t, want, silenceOf(t, err).Elapsed)
+		})
+	}
+}
+
 func TestRequestBody(t *testing.T) {
 	// sentAs returns the body that the base was given for one of that length.
 	sentAs := func(t *testing.T, body io.Reader) (original, sent io.ReadCloser) {

@@ -30,7 +30,8 @@ const DefaultIdle = 5 * time.Minute
 // Silence is time that somebody waits for the server: from RoundTrip to the header, with dialling, each redirect anew,
 // and within each Read of the body. Time between two reads is the reader's. What is sent, and what is written to an
 // upgraded connection, starts the wait again. Informational (1xx) answers are no signs of life, nor is what a base
-// decompresses without handing it out, nor a chunk of which Alive says so.
+// decompresses without handing it out, nor a chunk of which Alive says so. After a pause of this process what waits in
+// the connection has a grace in which to be read, as [watchdog.Budget].Idle says.
 //
 // It is safe for concurrent use, and must not be changed once it is in use.
 type Transport struct {
