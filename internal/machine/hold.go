@@ -222,6 +222,12 @@ func (n *Node) learnPauses(stored []verdict.Pause) {
 		return
 	}
 	signs := n.signs()
+	restored := map[string]*Hold{} // by the IDs of their pauses
+	for _, owner := range signs.Holds.Owners() {
+		if h := owner.(*Hold); h.restored {
+			restored[h.pause.ID] = h
+		}
+	}
 	for _, p := range signs.Pauses.News(stored) {
 		if _, opened := signs.Pauses.Find(p.ID); !opened {
 			n.stand(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
@@ -230,10 +236,8 @@ func (n *Node) learnPauses(stored []verdict.Pause) {
 			continue
 		}
 		n.stand(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: p.Released})
-		for _, owner := range signs.Holds.Owners() {
-			if h := owner.(*Hold); h.restored && h.pause.ID == p.ID {
-				n.take(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-			}
+		if h := restored[p.ID]; h != nil {
+			n.take(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
 		}
 	}
 }

@@ -26,8 +26,8 @@ func (n *Node) restore(found *fold.Window) {
 			}
 		}
 	}
+	n.learnPauses(found.Paused())
 	for _, p := range found.Pauses() {
-		n.learnPauses([]verdict.Pause{p.Pause})
 		switch id := (verdict.HoldID{Key: p.Hold}); {
 		case p.Closed:
 		case p.Layer != "":

@@ -1,13 +1,9 @@
 package verdict
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/seed62658d38/watchdog/internal/ordered"
 )
 
 // A Pause is a stretch that the wall clock does not count: a hold that stops it, from its opening until it is released,
@@ -43,24 +39,41 @@ func (s stretch) length() time.Duration { return max(s.to-s.from, 0) }
 
 // Pauses are those of a window. The zero value has none.
 type Pauses struct {
-	all   []Pause        // by when they were opened
-	index map[string]int // into all, by ID
-	union []stretch      // of all, sorted, apart
+	all   []*Pause          // by when they were opened
+	index map[string]*Pause // by ID
+	// union are the stretches of all, sorted, apart, as far as it is not stale: from an instant on it is made when it is
+	// asked for, so that many pauses that are noted at once are merged once.
+	union  []stretch
+	stale  bool
+	from   time.Duration
+	merged int // how many were merged, in all
 }
 
 // Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether
-// that was news. What it takes grows with the pauses that overlap with this one or were opened later, not with all.
+// that was news. What the next question takes grows with the pauses that overlap with this one or were opened later,
+// not with all.
 func (p *Pauses) Set(pause Pause) bool {
-	i, known := p.index[pause.ID]
-	if !known {
-		i = sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened > pause.Opened })
-		p.all = slices.Insert(p.all, i, pause)
-		p.indexFrom(i)
-	} else if !p.all[i].ended(pause) {
+	known := p.index[pause.ID]
+	switch {
+	case known == nil:
+		known = &pause
+		p.insert(known)
+	case !known.ended(pause):
 		return false
 	}
-	p.unite(p.all[i].Opened)
+	if !p.stale || known.Opened < p.from {
+		p.stale, p.from = true, known.Opened
+	}
 	return true
+}
+
+func (p *Pauses) insert(pause *Pause) {
+	i := sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened > pause.Opened })
+	p.all = slices.Insert(p.all, i, pause)
+	if p.index == nil {
+		p.index = map[string]*Pause{}
+	}
+	p.index[pause.ID] = pause
 }
 
 // ended notes the end that was told, and reports whether that was news.
@@ -72,19 +85,10 @@ func (p *Pause) ended(told Pause) bool {
 	return true
 }
 
-func (p *Pauses) indexFrom(from int) {
-	if p.index == nil {
-		p.index = map[string]int{}
-	}
-	for i := from; i < len(p.all); i++ {
-		p.index[p.all[i].ID] = i
-	}
-}
-
 // TakeOver makes a pause that is known one of this process's own.
 func (p *Pauses) TakeOver(id string) {
-	if i, known := p.index[id]; known {
-		p.all[i].Own = true
+	if known := p.index[id]; known != nil {
+		known.Own = true
 	}
 }
 
@@ -102,9 +106,10 @@ func (p *Pauses) News(stored []Pause) (news []Pause) {
 
 // With returns these pauses and the others.
 func (p *Pauses) With(others []Pause) *Pauses {
-	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index), union: slices.Clone(p.union)}
-	others = slices.Clone(others)
-	ordered.Sort(others, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	all := &Pauses{}
+	for _, pause := range p.all {
+		all.Set(*pause)
+	}
 	for _, other := range others {
 		all.Set(other)
 	}
@@ -113,11 +118,10 @@ func (p *Pauses) With(others []Pause) *Pauses {
 
 // Find returns what is known of a pause, and whether its opening is.
 func (p *Pauses) Find(id string) (known Pause, opened bool) {
-	i, opened := p.index[id]
-	if !opened {
-		return Pause{}, false
+	if at := p.index[id]; at != nil {
+		return *at, true
 	}
-	return p.all[i], true
+	return Pause{}, false
 }
 
 // None reports whether there is no pause.
@@ -126,24 +130,29 @@ func (p *Pauses) None() bool { return len(p.all) == 0 }
 // Open returns the pauses that are open at the instant now, or will be. It looks at those from the stretch on that the
 // instant is in.
 func (p *Pauses) Open(now time.Duration) (open []Pause) {
-	from := now
-	if n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from > now }); n > 0 {
-		if last := p.union[n-1]; last.to > now {
+	from, union := now, p.stretches()
+	if n := sort.Search(len(union), func(i int) bool { return union[i].from > now }); n > 0 {
+		if last := union[n-1]; last.to > now {
 			from = last.from
 		}
 	}
 	first := sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened >= from })
 	for _, pause := range p.all[first:] {
 		if !pause.Closed && pause.end() > now {
-			open = append(open, pause)
+			open = append(open, *pause)
 		}
 	}
 	return open
 }
 
-// unite merges the pauses anew from the stretch on that one which was opened then is in, or comes before. What lies
-// before that stretch stays.
-func (p *Pauses) unite(opened time.Duration) {
+// stretches are the union. What lies before the stretch that the first pause which was noted since is in, or comes
+// before, stays.
+func (p *Pauses) stretches() []stretch {
+	if !p.stale {
+		return p.union
+	}
+	opened := p.from
+	p.stale = false
 	at := sort.Search(len(p.union), func(i int) bool { return p.union[i].to >= opened })
 	if at < len(p.union) {
 		opened = min(opened, p.union[at].from)
@@ -153,10 +162,12 @@ func (p *Pauses) unite(opened time.Duration) {
 	for _, pause := range p.all[first:] {
 		p.merge(pause)
 	}
+	p.merged += len(p.all) - first
+	return p.union
 }
 
 // merge adds a pause that was opened no earlier than all that the union has.
-func (p *Pauses) merge(pause Pause) {
+func (p *Pauses) merge(pause *Pause) {
 	s := stretch{from: pause.Opened, to: pause.end()}
 	if s.to <= s.from {
 		return
@@ -177,11 +188,12 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 	if p == nil {
 		return 0
 	}
-	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from >= now })
+	union := p.stretches()
+	n := sort.Search(len(union), func(i int) bool { return union[i].from >= now })
 	if n == 0 {
 		return 0
 	}
-	last := p.union[n-1]
+	last := union[n-1]
 	last.to = min(last.to, now)
 	return last.before + last.length()
 }
@@ -189,11 +201,12 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 // After returns how much longer than the instant now the wall clock stands still, if nothing is released: 0 if it goes
 // on.
 func (p *Pauses) After(now time.Duration) time.Duration {
-	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from > now })
+	union := p.stretches()
+	n := sort.Search(len(union), func(i int) bool { return union[i].from > now })
 	if n == 0 {
 		return 0
 	}
-	return max(p.union[n-1].to-now, 0)
+	return max(union[n-1].to-now, 0)
 }
 
 // instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that
@@ -202,11 +215,12 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 	if p == nil {
 		return worked
 	}
-	n := sort.Search(len(p.union), func(i int) bool { return Sum(worked, p.union[i].before) <= p.union[i].from })
+	union := p.stretches()
+	n := sort.Search(len(union), func(i int) bool { return Sum(worked, union[i].before) <= union[i].from })
 	if n == 0 {
 		return worked
 	}
-	return Sum(worked, p.union[n-1].before+p.union[n-1].length())
+	return Sum(worked, union[n-1].before+union[n-1].length())
 }
 
 // PausedBefore returns how long all of these, each with an ID of its own, had stopped the wall clock before the instant

@@ -405,3 +405,28 @@ func TestHoldsIdle(t *testing.T) {
 		}, v)
 	})
 }
+
+// TestPausesAtOnce counts the pauses that are merged for a window of many that overlap, and not the time it takes: noted
+// one after the other they are merged once, at the first question.
+func TestPausesAtOnce(t *testing.T) {
+	const many = 15_000
+	seen := verdict.Snapshot{Signs: &verdict.Signs{}}
+	limits := &verdict.Limits{}
+	for i := range time.Duration(many) {
+		key := fmt.Sprint(i)
+		seen.Take(limits, verdict.Signal{Kind: verdict.SignalPause, Key: key, From: i, Length: 2 * many})
+		seen.Take(limits, verdict.Signal{Kind: verdict.SignalUnpause, Key: key, From: i + many})
+	}
+	pauses := &seen.Signs.Pauses
+	require.Zero(t, pauses.Merged())
+	require.Equal(t, time.Duration(2*many-1), pauses.Before(3*many))
+	require.Zero(t, pauses.After(3*many))
+	require.Empty(t, pauses.Open(3*many))
+	require.Equal(t, many, pauses.Merged())
+	known := seen.KnownPauses()
+	require.Equal(t, time.Duration(2*many-1), known.Before(3*many))
+	require.Equal(t, many, known.Merged())
+	pauses.Set(verdict.Pause{ID: "later", Opened: 3 * many, Cap: 1})
+	require.Equal(t, time.Duration(2*many), pauses.Before(4*many))
+	require.Equal(t, many+1, pauses.Merged(), "one that none overlaps is merged alone")
+}
