@@ -41,7 +41,9 @@
 // ends nothing; after 30 seconds, or waits of 15, or if its outcome says that something is under way or busy, it is a
 // poll. A look is one after a minute. A look at how things stand, such as git status or a list of tasks, ends nothing,
 // and does not count where anything new came between. Where a new call of no class succeeds, a Pair counts anew for
-// the end. Declare classes where you can.
+// the end. Inputs that differ may be a list that has an end, so that Futile ends only what reads on in one place, was
+// refused, or has no such tool. A state of other than a few final words, and done: false, say that something is under
+// way, in any language. Declare classes where you can.
 //
 // # Across restarts and layers
 //

@@ -18,6 +18,7 @@ type call struct {
 	gets      uint64 // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
 	useful    bool   // it ends the futile series of those that get something else
 	phrased   bool   // it only counts as futile if its words are those of others
+	guessed   bool   // nobody said what its tool does, and its input may be one of a list that has an end
 	words     words  // of its input
 	large     bool   // it is a change with so long an input that it counts as made again whatever comes back
 	succeeded bool   // it is a change, and there is no sign of a failure
@@ -74,6 +75,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	d.repeats(s, &c, class)
 	d.softens(s, &c, class)
 	d.futile(s, &c, class)
+	c.guessed = !s.Class.declared() && c.aim == 0 && !s.Refused && !sign.noTool
 	return c, true
 }
 

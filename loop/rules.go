@@ -250,9 +250,10 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 		if s.kind == streak {
 			rule, limit, ends = Streak, streakLimit, false
 		}
-		of := slices.IndexFunc(calls, func(c call) bool { return s.kind == streak || c.kind() == s.kind })
-		f := h.ofSeries(s, Verdict{Rule: rule, Tool: calls[max(of, 0)].name}, s.kind^s.outcome)
-		most = worst(most, f.judged(s.count >= limit, s.delivered >= limit, ends))
+		at := slices.IndexFunc(calls, func(c call) bool { return s.kind == streak || c.kind() == s.kind })
+		of := &calls[max(at, 0)]
+		f := h.ofSeries(s, Verdict{Rule: rule, Tool: of.name}, s.kind^s.outcome)
+		most = worst(most, f.judged(s.count >= limit, s.delivered >= limit, ends && !of.guessed))
 	}
 	return most
 }

@@ -52,6 +52,14 @@ func (s *signs) Literal(key []byte, name string) {
 	case "success", "ok", "succeeded", "accepted":
 		s.failed = s.failed || name == "false"
 	}
+	s.underWay = s.underWay || s.lists == 0 && isUnfinished(key, name)
+}
+
+// isUnfinished reports whether a field says that something goes on.
+func isUnfinished(key []byte, name string) bool {
+	ended := isOneOf(key, "done", "finished", "completed", "complete", "ready", "is_done", "isDone", "is_ready", "isReady")
+	return name == "false" && ended ||
+		name == "true" && isOneOf(key, "running", "pending", "in_progress", "inProgress")
 }
 
 func (s *signs) Number(key, literal []byte) {
@@ -72,7 +80,7 @@ func (s *signs) String(_ int, key, text []byte) {
 	case "error", "err":
 		s.failed = s.failed || len(text) > 0
 	case "status", "state", "phase":
-		s.underWay = s.underWay || isUnderWay(text)
+		s.underWay = s.underWay || s.isState(text)
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
 	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
 		s.Text(text)
@@ -165,12 +173,27 @@ var (
 		"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
 		"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active",
 		"no new output after"}
+	// finals are in the states that something ends in or stays in.
+	finals = []string{"done", "ok", "success", "succeeded", "complete", "finish", "fail", "error", "cancel", "closed",
+		"open", "resolved", "merged", "ready", "healthy", "stopped", "terminated", "exited", "expired", "reject",
+		"approved", "passed", "denied", "deleted", "enabled", "disabled", "unknown", "none"}
 )
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte
 	head := alike.Lower(memory[:], text)
 	return contains(head, underWays) && !bytes.Contains(head, []byte("result of running"))
+}
+
+// isState reports whether the value of a state says that something goes on. In a list it is that of one of many.
+func (s *signs) isState(text []byte) bool { return isUnderWay(text) || s.lists == 0 && !isFinal(text) }
+
+// isFinal reports whether a state does not change by itself. Any other is one that may, in whatever language.
+func isFinal(text []byte) bool {
+	var memory [maxSign]byte
+	state := alike.Lower(memory[:], bytes.TrimSpace(text))
+	return contains(state, finals) && !contains(state, []string{"incomplete", "unfinished", "not "}) ||
+		isOneOf(state, "", "up", "down", "on", "off", "live")
 }
 
 func beginsWith(text []byte, list []string) bool {

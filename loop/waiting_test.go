@@ -407,3 +407,66 @@ func withoutPolls(t *testing.T, turns [][]loop.Step, cfg loop.Config) (last loop
 	}
 	return last
 }
+
+// TestStates protects runs without classes that poll a service: its state is known by the key, in any language.
+func TestStates(t *testing.T) {
+	for outcome, polls := range map[string]bool{
+		`{"done":false}`: true,
+		`{"id":7,"ready":false,"logs":"see there"}`:       true,
+		`{"job":{"status":"wird ausgerollt"}}`:            true,
+		`{"state":"処理中"}`:                                 true,
+		`{"phase":"en attente"}`:                          true,
+		`{"status":"incomplete"}`:                         true,
+		`{"status":"Stage 2","percent":40}`:               true,
+		`{"done":true}`:                                   false,
+		`{"status":"COMPLETED"}`:                          false,
+		`{"state":"up","port":80}`:                        false,
+		`{"status":""}`:                                   false,
+		`{"issues":[{"status":"in review","title":"a"}]}`: false,
+	} {
+		t.Run(outcome, func(t *testing.T) {
+			job := loop.Step{Tool: "job_info", Input: []byte(`{"id":7}`), Outcome: []byte(outcome), Gap: 2 * time.Second}
+			turn, rule := asked(t, newDetector(t, loop.Config{}), 30, job)
+			require.Equal(t, polls, rule != loop.Tail, "turn %d: %s", turn, rule)
+		})
+	}
+}
+
+// TestTwoMovingParts protects a list that has an end and of which each entry differs from the one before in more than
+// one word, as its tool finds nothing for any: without classes it is asked about at most.
+func TestTwoMovingParts(t *testing.T) {
+	titles := []string{"red river", "river stone", "stone garden", "garden of red", "the red wall", "wall and river"}
+	for name, of := range map[string]func(n int) (tool, input, outcome string){
+		"windows": func(n int) (string, string, string) {
+			return "query_logs", fmt.Sprintf(`{"from":%d,"to":%d}`, 1000*n, 1000*n+1000), "no results"
+		},
+		"pairs of dates": func(n int) (string, string, string) {
+			return "search", fmt.Sprintf(`{"q":"due 2026-%02d-01..2026-%02d-01"}`, n%12+1, (n+1)%12+1), "[]"
+		},
+		"addresses": func(n int) (string, string, string) {
+			return "find_user", fmt.Sprintf(`{"mail":"u%d@example.com","name":"user%d"}`, n, n), "not found"
+		},
+		"addresses that are invited": func(n int) (string, string, string) {
+			return "send_invite", fmt.Sprintf(`{"mail":"u%d@example.com"}`, n), "Error: the user is a member already"
+		},
+		"titles": func(n int) (string, string, string) {
+			return "lookup", fmt.Sprintf(`{"title":"%s %s %d"}`, titles[n%6], titles[(n+n/6)%6], 1990+n), "no match"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := times(60, func(n int) loop.Step {
+				tool, input, outcome := of(n)
+				return loop.Step{Tool: tool, Input: []byte(input), Outcome: []byte(outcome), Gap: 3 * time.Second}
+			})
+			_, ended := told(newDetector(t, loop.Config{}), steps...)
+			require.Zero(t, ended)
+		})
+	}
+	t.Run("one whose tool has a class is ended", func(t *testing.T) {
+		steps := times(60, func(n int) loop.Step {
+			return loop.Step{Tool: "send_invite", Class: loop.Change, Input: []byte(fmt.Sprint("u", n)), Outcome: []byte("Error: no such tenant")}
+		})
+		_, ended := told(newDetector(t, loop.Config{}), steps...)
+		require.NotZero(t, ended)
+	})
+}
