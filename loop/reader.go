@@ -75,7 +75,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	d.repeats(s, &c, class)
 	d.softens(s, &c, class)
 	d.futile(s, &c, class)
-	c.guessed = !s.Class.declared() && c.aim == 0 && !s.Refused && !sign.noTool
+	c.guessed = !s.Class.declared() && d.mayList(s, &c)
 	return c, true
 }
 
@@ -129,6 +129,10 @@ func (d *Detector) futile(s *Step, c *call, class Class) {
 		c.gets, c.useful, c.phrased = gets, sign.content, true
 	}
 }
+
+// mayList reports whether the input may be one of a list that is gone through: not where only the place differs, or
+// where the call could not be made.
+func (d *Detector) mayList(s *Step, c *call) bool { return c.aim == 0 && !s.Refused && !d.signs.noTool }
 
 // looked says what a search or a read has in common with others: that there is nothing, or the same text.
 func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
