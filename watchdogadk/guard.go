@@ -71,7 +71,7 @@ func (g *Guard) words(wd *watchdog.Watchdog, again *watchdog.Directive) (all []s
 // ask holds the run for a call until that is made again. It fails for None, and where there is such a hold already.
 func (g *Guard) ask(wd *watchdog.Watchdog, call string) {
 	limit := watchdog.HoldLimit{Cap: cmp.Or(g.cfg.Approval, 24*time.Hour), PausesWallClock: true}
-	if hold, err := wd.Hold(wd.Context(), fmt.Sprintf("approval %.64q", call), limit); err == nil {
+	if hold, err := wd.Hold(wd.Context(), fmt.Sprintf("approval %.64q", call), limit); err == nil && hold != nil {
 		g.kept.Store(wd.ID()+call, hold)
 		context.AfterFunc(wd.Context(), func() { g.kept.CompareAndDelete(wd.ID()+call, hold) })
 	}
