@@ -132,6 +132,7 @@ func (s *sentinel) close() error {
 	if s.run != nil {
 		err = s.run.Close()
 	}
+	err = errors.Join(err, s.flight.Close())
 	if s.observed != nil {
 		s.observed()
 	}

@@ -30,9 +30,9 @@ import (
 //   - On Linux the parent process of the command is the guard.
 //
 // Inside a watchdog's context the run waits for the command, whose own silence counts: the Idle and NoProgress of the
-// run, and of those around it, stand still meanwhile, as in a hold. Without a NoOutput and a Probe the command may be as
-// silent as the run might be: for its Idle, or what an open hold allows. A trip ends the command, and the host decides
-// what becomes of the run. [Config].IdleGoesOn says no. The timers of package idle go on.
+// run, and of those around it, stand still meanwhile, as in a hold. Without a NoOutput and a Probe the command may be
+// as silent as the run might be: for its Idle, or what an open hold allows. A trip ends the command, and the host
+// decides what becomes of the run. [Config].IdleGoesOn says no. The timers of package idle go on.
 //
 // A start that hangs ends with ctx and with the run's limits, and after ten seconds in any case.
 //

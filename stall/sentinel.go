@@ -47,8 +47,9 @@ type sentinel struct {
 	probed     chan probeResult // nil for no probe
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
-	killed     *atomic.Bool // by the host
-	release    func()       // of the holds that are open while a reader does not take the output; nil for none
+	killed     *atomic.Bool       // by the host
+	flight     *watchdog.Watchdog // the layer that has the runs around stand still; nil for none
+	release    func()             // of the holds that are open while a reader does not take the output; nil for none
 }
 
 // open starts the command.
@@ -74,11 +75,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 		})
 	}
 	s.around, s.timer = handle.Of(ctx), handle.TimerOf(ctx)
-	s.stands = s.waited && s.inside && !s.cfg.Disabled && !s.cfg.IdleGoesOn
-	if s.stands {
-		s.inherits = s.cfg.NoOutput == 0 && s.cfg.Probe == nil
-		handle.Of(s.run.Context()).StandStill()
-	}
+	s.standStill(ctx)
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
 	if s.io, err = openStdio(cmd, &s.cfg, s.pipes, s.heedsOutput(), s.heard); err != nil {
@@ -88,6 +85,20 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 		return err
 	}
 	return s.start(ctx, cmd)
+}
+
+// standStill has the silence of a command that is waited for count in place of that of the runs around it. The hold has
+// a layer of its own, because that of the command ends at a trip, and ending the command can take longer than the Idle.
+func (s *sentinel) standStill(ctx context.Context) {
+	if s.stands = s.waited && s.inside && !s.cfg.Disabled && !s.cfg.IdleGoesOn; !s.stands {
+		return
+	}
+	s.inherits = s.cfg.NoOutput == 0 && s.cfg.Probe == nil
+	flight, err := watchdog.FromContext(ctx).Layer("command in flight", watchdog.Budget{WallClock: watchdog.NoLimit})
+	if err == nil { // else the run has ended
+		s.flight = flight
+		handle.Of(flight.Context()).StandStill()
+	}
 }
 
 func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {

@@ -78,13 +78,14 @@ func TestGraceModel(t *testing.T) {
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
 		signs, signalling := seen.Signs, rnd.IntN(3)
 		grace := min(max(limits.Idle/4, 50*ms), 5*time.Second)
-		setFor, paused, now, late := limits.Idle+1, time.Duration(0), time.Duration(0), 0
+		setFor, paused, late := limits.Idle+1, time.Duration(0), 0
 		for {
 			pause := time.Duration(0)
 			if rnd.IntN(2) == 0 {
 				pause = upTo(3 * limits.Idle)
 			}
-			now, paused = setFor+pause, paused+pause
+			now := setFor + pause
+			paused += pause
 			seen.Rang(&limits, setFor, now)
 			v := verdict.Judge(limits, seen, now)
 			if v.Action == verdict.Cancel {
