@@ -67,7 +67,13 @@ func found(f *finding) *Found {
 
 // Silence judges the command's output.
 func (j *Judge) Silence(now, last time.Duration, blocked bool) (*Found, time.Duration) {
-	f, wait := j.silence(now, last, blocked)
+	f, wait := j.silence(now, now, last, blocked)
+	return found(f), wait
+}
+
+// Late is Silence for a timer that was set for an instant before.
+func (j *Judge) Late(setFor, now, last time.Duration) (*Found, time.Duration) {
+	f, wait := j.silence(setFor, now, last, false)
 	return found(f), wait
 }
 

@@ -52,8 +52,9 @@ var codes = map[TripKind]watchdog.StopReason{
 }
 
 // silence judges the command's output: last is when the last output came, or 0 if none ever did, and blocked says
-// whether a reader does not take the output. It also returns when to call it again.
-func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.Duration) {
+// whether a reader does not take the output. The timer for that was set for an instant, and rang now. It also returns
+// when to call it again.
+func (j *judge) silence(setFor, now, last time.Duration, blocked bool) (*finding, time.Duration) {
 	signs := j.seen.Signs
 	if last > signs.Activity {
 		signs.Signal(false, last)
@@ -64,6 +65,7 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	case !blocked && held:
 		signs.Close(slowReaderHold, now)
 	}
+	j.seen.Rang(&j.limits, setFor, now)
 	v := verdict.Judge(j.limits, j.seen, now)
 	if v.Action != verdict.Cancel {
 		return nil, verdict.Until(v.Next, now)

@@ -165,6 +165,23 @@ func TestJudgePattern(t *testing.T) {
 	require.Equal(t, "the output has a line of terminal pattern 3", f.Reason)
 }
 
+// TestJudgeLate protects that a pause of the guard is not the command's silence.
+func TestJudgeLate(t *testing.T) {
+	t.Parallel()
+	judge := stall.NewJudge(stall.Config{NoOutput: 4 * time.Second})
+	found, wait := judge.Late(4*time.Second, 9*time.Second, time.Second)
+	require.Nil(t, found)
+	require.Equal(t, time.Second, wait)
+	found, _ = judge.Silence(10*time.Second, time.Second, false)
+	require.Equal(t, 9*time.Second, found.Used)
+
+	judge = stall.NewJudge(stall.Config{NoOutput: 4 * time.Second})
+	judge.Late(4*time.Second, 9*time.Second, time.Second)
+	found, wait = judge.Silence(10*time.Second, 9500*time.Millisecond, false)
+	require.Nil(t, found)
+	require.Equal(t, 3500*time.Millisecond+1, wait)
+}
+
 // TestJudgeSilenceModel compares the judge with a model that keeps one time.
 func TestJudgeSilenceModel(t *testing.T) {
 	for seed := range uint64(500) {

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/relay"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
@@ -32,11 +34,17 @@ type probeResult struct {
 func (p *prober) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for grace, last, wait := (verdict.Grace{}), p.began, time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		}
+		since := time.Since(last)
+		grace.Rang(wait, since, p.cfg.Interval, 0)
+		if wait = grace.Expires(0, wait); since < wait { // what it would see is this process's own pause
+			timer.Reset(wait - since)
+			continue
 		}
 		started := time.Now()
 		result := p.probe(ctx)
@@ -48,7 +56,9 @@ func (p *prober) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		timer.Reset(max(p.cfg.Interval-time.Since(started), 0))
+		since = time.Since(started)
+		grace, last, wait = verdict.Grace{}, started, max(p.cfg.Interval, since)
+		timer.Reset(wait - since)
 	}
 }
 
@@ -69,8 +79,8 @@ func (p *prober) outcome(ctx context.Context) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{StartErr: err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
-	defer cancel()
+	ctx, timer := idle.WithLimit(ctx, p.cfg.Timeout) // with a grace if this process was stopped
+	defer timer.Close()
 	tree, err := p.start(ctx, p.cfg.Command, output.Child())
 	output.Start()
 	if err != nil {

@@ -26,6 +26,7 @@ const (
 // ready.
 type watching struct {
 	look    *time.Timer
+	setFor  time.Duration // when that is to ring, since the command began
 	forward <-chan os.Signal
 	resumed <-chan os.Signal // this process was stopped and goes on
 }
@@ -78,34 +79,42 @@ func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over 
 		}
 	case <-w.resumed:
 		s.judge.restart(time.Since(s.began))
-		w.look.Reset(s.lookInterval())
+		s.set(w, s.lookInterval())
 	case <-s.io.woken:
-		w.look.Reset(s.lookInterval())
+		s.set(w, s.lookInterval())
 	case <-w.look.C:
 		found = s.lookAndSet(w)
 	}
 	return found, false, nil
 }
 
-// lookAndSet looks, and sets the timer for the next look if there has to be one.
+// set sets the timer for the next look.
+func (s *sentinel) set(w *watching, wait time.Duration) {
+	w.setFor = time.Since(s.began) + wait
+	w.look.Reset(wait)
+}
+
+// lookAndSet looks, and sets the timer for the next look if there has to be one. A look that comes late gives what the
+// command prints a grace.
 func (s *sentinel) lookAndSet(w *watching) *finding {
-	found, wait := s.look()
-	if found != nil && s.wasStopped(w.resumed, found.used-found.allowed) {
+	late := time.Since(s.began) - w.setFor
+	found, wait := s.look(w.setFor)
+	if found != nil && s.wasStopped(w.resumed, late) {
 		found, wait = nil, 0
 	}
 	if wait < verdict.Never {
-		w.look.Reset(wait)
+		s.set(w, wait)
 	}
 	return found
 }
 
 // look judges the output and returns how long to wait for the next look: while there is output, not long, and else
 // until something is due or the next output comes.
-func (s *sentinel) look() (*finding, time.Duration) {
+func (s *sentinel) look(setFor time.Duration) (*finding, time.Duration) {
 	last, blocked := s.io.look()
 	s.holdAround(blocked)
 	held := s.lookAround()
-	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
+	found, wait := s.judge.silence(setFor, time.Since(s.began), last, blocked)
 	flows := blocked || last != s.looked
 	s.looked = last
 	switch {
@@ -143,8 +152,8 @@ const (
 	longestResumeDelay = time.Second
 )
 
-// wasStopped reports whether a silence that was just found, so much after its limit, is time in which this process was
-// stopped. Then the command, which is in the same job, was stopped as well.
+// wasStopped reports whether a silence that was just found, by a look that came so late, is time in which this process
+// was stopped. Then the command, which is in the same job, was stopped as well.
 func (s *sentinel) wasStopped(resumed <-chan os.Signal, late time.Duration) bool {
 	timer := time.NewTimer(min(resumeDelay+4*late, longestResumeDelay))
 	defer timer.Stop()
