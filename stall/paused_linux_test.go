@@ -3,6 +3,7 @@ package stall_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -82,6 +83,8 @@ func pausedHost(t *testing.T, guard string, hangs bool, times int, pause pausing
 	}
 	cmd := command(t, "paused:"+guard+" "+server.URL+" "+end.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said strings.Builder
+	cmd.Stderr = &said
 	stop, goOn := pause(t, cmd)
 	require.NoError(t, cmd.Start())
 	time.Sleep(700 * time.Millisecond)
@@ -98,7 +101,10 @@ func pausedHost(t *testing.T, guard string, hangs bool, times int, pause pausing
 		time.Sleep(pausedLimit)
 		close(over)
 	}
-	return cmd.Wait()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, &said)
+	}
+	return nil
 }
 
 // stopped pauses the host alone, or a host that guards a command with all that it started.
@@ -116,7 +122,7 @@ func frozen(t *testing.T, cmd *exec.Cmd) (stop, goOn func()) {
 		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"},
 		{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"},
 	} {
-		dir, err := os.MkdirTemp(by.root, "watchdog-test-")
+		dir, err := os.MkdirTemp(by.root, "watchdog-test-") //nolint:usetesting // of another file system
 		if err != nil {
 			continue
 		}
@@ -159,13 +165,14 @@ func paused(what string) error {
 		err = pausedStream(words[0], words[1])
 	}
 	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(9)
 	}
 	return nil
 }
 
 func pausedCommand(probed bool, length time.Duration) error {
-	lines := strconv.Itoa(int(length / (300 * time.Millisecond)))
+	lines := strconv.Itoa(int(length / (100 * time.Millisecond)))
 	if length == time.Hour { // it hangs
 		lines = "2"
 	}
@@ -174,7 +181,7 @@ func pausedCommand(probed bool, length time.Duration) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command("sh", "-c", `for i in $(seq `+lines+`); do echo $i; echo $i > state; sleep 0.3; done; [ `+lines+
+	cmd := exec.Command("sh", "-c", `for i in $(seq `+lines+`); do echo $i; echo $i > state; sleep 0.1; done; [ `+lines+
 		` = 2 ] && sleep 3600; exit 0`)
 	cmd.Dir, cmd.Stdout = dir, io.Discard
 	cfg := stall.Config{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/relay"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
@@ -32,21 +32,14 @@ type probeResult struct {
 // run runs a probe at every interval until ctx ends. It starts the next probe only after the result of the previous one
 // was received.
 func (p *prober) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for grace, last, wait := (verdict.Grace{}), p.began, time.Duration(0); ; {
-		select {
-		case <-ctx.Done():
+	for started, wait := time.Now(), time.Duration(0); ; wait = p.cfg.Interval {
+		due, cancel := patiently(ctx, started, wait)
+		<-due.Done()
+		cancel()
+		if ctx.Err() != nil {
 			return
-		case <-timer.C:
 		}
-		since := time.Since(last)
-		grace.Rang(wait, since, p.cfg.Interval, 0)
-		if wait = grace.Expires(0, wait); since < wait { // what it would see is this process's own pause
-			timer.Reset(wait - since)
-			continue
-		}
-		started := time.Now()
+		started = time.Now()
 		result := p.probe(ctx)
 		if ctx.Err() != nil {
 			return
@@ -56,10 +49,29 @@ func (p *prober) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		since = time.Since(started)
-		grace, last, wait = verdict.Grace{}, started, max(p.cfg.Interval, since)
-		timer.Reset(wait - since)
 	}
+}
+
+// patiently returns a context that ends so long after a time. If this process did not run by then, it ends a grace
+// later: a probe has that to answer, and the command to get on before the next one.
+func patiently(ctx context.Context, began time.Time, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	var (
+		grace  verdict.Grace
+		timer  *time.Timer
+		setFor = limit
+	)
+	timer = time.AfterFunc(watchdog.NoLimit, func() {
+		at := time.Since(began)
+		grace.Rang(setFor, at, limit, 0)
+		if setFor = grace.Expires(0, setFor); at >= setFor {
+			cancel()
+			return
+		}
+		timer.Reset(setFor - at)
+	})
+	timer.Reset(limit - time.Since(began))
+	return ctx, func() { timer.Stop(); cancel() }
 }
 
 func (p *prober) probe(ctx context.Context) probeResult {
@@ -79,8 +91,8 @@ func (p *prober) outcome(ctx context.Context) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{StartErr: err}
 	}
-	ctx, timer := idle.WithLimit(ctx, p.cfg.Timeout) // with a grace if this process was stopped
-	defer timer.Close()
+	ctx, cancel := patiently(ctx, time.Now(), p.cfg.Timeout)
+	defer cancel()
 	tree, err := p.start(ctx, p.cfg.Command, output.Child())
 	output.Start()
 	if err != nil {

@@ -81,17 +81,25 @@ func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over 
 		s.judge.restart(time.Since(s.began))
 		s.set(w, s.lookInterval())
 	case <-s.io.woken:
-		s.set(w, s.lookInterval())
+		s.sooner(w)
 	case <-w.look.C:
 		found = s.lookAndSet(w)
 	}
 	return found, false, nil
 }
 
-// set sets the timer for the next look.
+// set sets the timer for the next look, if there has to be one.
 func (s *sentinel) set(w *watching, wait time.Duration) {
-	w.setFor = time.Since(s.began) + wait
-	w.look.Reset(wait)
+	if w.setFor = verdict.Sum(time.Since(s.began), wait); wait < verdict.Never {
+		w.look.Reset(wait)
+	}
+}
+
+// sooner sets it because there is output again. One that should have rung by now rings late, and is to.
+func (s *sentinel) sooner(w *watching) {
+	if time.Since(s.began) < w.setFor {
+		s.set(w, s.lookInterval())
+	}
 }
 
 // lookAndSet looks, and sets the timer for the next look if there has to be one. A look that comes late gives what the
@@ -102,9 +110,7 @@ func (s *sentinel) lookAndSet(w *watching) *finding {
 	if found != nil && s.wasStopped(w.resumed, late) {
 		found, wait = nil, 0
 	}
-	if wait < verdict.Never {
-		s.set(w, wait)
-	}
+	s.set(w, wait)
 	return found
 }
 
