@@ -78,6 +78,12 @@ type Config struct {
 	// and NoProgress of the runs around it go on during its [Run], and it gets no limit from them. Without it they stand
 	// still.
 	IdleGoesOn bool
+	// FileItself gives the command an output that is a regular file as it is, also where silence is a signal: for a
+	// command that seeks in it, maps it or looks at it, and for a file that was opened with O_DIRECT. Then the growth of
+	// the file is its output, whoever writes to it: other writers keep a hung command alive, and Run logs a warning that
+	// says so. Without it, what the command writes passes through a pipe into the file, and so does in any case what a
+	// Terminal or a Tail reads. Where silence is no signal, the command gets the file itself.
+	FileItself bool
 	// ActivitySource says which output resets NoOutput. If standard output and standard error are one writer, both
 	// do. Zero means ActivityAny.
 	ActivitySource ActivitySource
@@ -106,8 +112,8 @@ type Config struct {
 	// it, Run ends them. Once Run has returned, they live on when the host ends, also by SIGKILL. On Linux [Command.Kill]
 	// and [Command.Signal] still reach them. If they have an output that passes through Run, they can go on writing to it
 	// after Run has returned: a goroutine for each output reads and drops that until they have closed it, so that nothing
-	// is written to the host's writers any more. It ends with the host, and then their next write fails. Give a server
-	// files of its own.
+	// is written to the host's writers any more. It ends with the host, and then their next write fails. So an output
+	// that is a regular file is left to them as with FileItself. Give a server files of its own.
 	KeepBackground bool
 
 	// AlsoEnd is a second command, which ends what the first one has running elsewhere, such as in a container, when Run

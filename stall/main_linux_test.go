@@ -348,6 +348,10 @@ func init() {
 		"bare":       bare,
 		"feed":       feed,
 		"terminal":   hostOnTerminal,
+		"limited":    limited,
+		"sendfile":   sendfile,
+		"splice":     splice,
+		"copyfile":   copyFile,
 		"pwd":        func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	})
 }

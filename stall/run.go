@@ -21,7 +21,9 @@ import (
 //   - If silence is a signal, Run reads and drops an output that is nil.
 //   - If standard output and standard error are the same writer, or files of the same pipe or terminal, the command
 //     gets one pipe for both.
-//   - The command gets an output that is a file as its own file, and Run watches the file.
+//   - If silence is a signal, a regular file as output gets a pipe in between, so that no other writer is taken for the
+//     command. Run writes on by the host's descriptor: after what is there, or at the end, as the host opened it. See
+//     [Config].FileItself.
 //   - Pipes are those of [Command.StdinPipe], [Command.StdoutPipe] and [Command.StderrPipe]. Run refuses those that the
 //     methods of package exec made, and closes them.
 //   - Process stays nil, because it would reach one process of many, and a Wait of it none: see [Command.Pid]. The

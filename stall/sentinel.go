@@ -81,6 +81,12 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if s.io, err = openStdio(cmd, &s.cfg, s.pipes, s.heedsOutput(), s.heard); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
 	}
+	if len(s.io.watched) > 0 {
+		s.callLog(func(log *slog.Logger) {
+			log.Warn("stall sentinel watches a file, and takes what others write to it for the command's",
+				"run", s.run.ID())
+		})
+	}
 	if err := s.report.begin(); err != nil {
 		return err
 	}

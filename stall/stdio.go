@@ -147,25 +147,33 @@ func (o *stdio) devNull(flag int) (*os.File, error) {
 }
 
 // output returns the file that the command writes to. This is the host's own file if nobody needs to see the output, or
-// if the growth of the file shows it. Otherwise it is the pipe of a stream, or the terminal of one.
+// if the growth of the file is to show it. Otherwise it is the pipe of a stream, or the terminal of one.
 func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
-	read := tailed || len(o.cfg.Terminal) > 0
 	f, isFile := to.(*os.File)
-	switch {
-	case isFile && !read && !counts:
-		return f, nil
-	case isFile && !read:
-		if file, ok := relay.WatchFile(f); ok {
-			o.watched = append(o.watched, file)
+	if !tailed && len(o.cfg.Terminal) == 0 { // nobody reads it
+		switch {
+		case isFile && (!counts || o.watchItself(f)):
 			return f, nil
+		case to == nil && !counts:
+			return o.devNull(os.O_WRONLY)
 		}
-	case to == nil && !read && !counts:
-		return o.devNull(os.O_WRONLY)
 	}
 	if o.lends(to) {
 		return o.pseudoTerminal(f, counts, tailed)
 	}
 	return o.stream(relay.Config{To: to}, counts, tailed)
+}
+
+// watchItself begins to watch a regular file if the command is to get it as it is.
+func (o *stdio) watchItself(f *os.File) bool {
+	if !o.cfg.FileItself && !o.cfg.KeepBackground {
+		return false
+	}
+	file, ok := relay.WatchFile(f)
+	if ok {
+		o.watched = append(o.watched, file)
+	}
+	return ok
 }
 
 // lends reports whether a stream of the command is the host's terminal, and becomes one of its own.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
@@ -182,6 +184,299 @@ func TestOutputFile(t *testing.T) {
 	})
 }
 
+// TestSharedFile checks that what others write to the file that is the output is no sign of the command's life.
+func TestSharedFile(t *testing.T) {
+	t.Parallel()
+	// shared opens a file for appending, to which another writes all the time.
+	shared := func(t *testing.T) *os.File {
+		t.Helper()
+		file, err := os.OpenFile(filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		other := command(t, "every:50ms:other")
+		other.Stdout = file
+		require.NoError(t, other.Start())
+		t.Cleanup(func() {
+			_, _ = other.Process.Kill(), other.Wait()
+			_ = file.Close()
+		})
+		return file
+	}
+	inFixture(t, "beside another writer it is silent, and its own output is whole", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput = 2 * time.Second
+		cmd := command(t, "print:own", "stay")
+		file := shared(t)
+		cmd.Stdout, cmd.Stderr = file, file
+		result, _ := f.stalled(cmd)
+		require.Equal(t, stall.KindNoOutput, result.Trip.Kind)
+		require.NoError(t, result.OutputErr)
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), "own\n"))
+	})
+	inFixture(t, "one with the file itself is kept alive by it, and is told so", func(t *testing.T, f *fixture) {
+		var log strings.Builder
+		f.cfg.NoOutput, f.cfg.FileItself, f.cfg.Logger = 2*time.Second, true, slog.New(slog.NewTextHandler(&log, nil))
+		cmd := command(t, "sleep:4s")
+		cmd.Stdout = shared(t)
+		f.succeeds(cmd)
+		require.Equal(t, 1, strings.Count(log.String(), "what others write to it"), log.String())
+	})
+	inFixture(t, "a log that is rotated or truncated has what is written after that", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput = longTime
+		path := filepath.Join(t.TempDir(), "log")
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		defer file.Close()
+		cmd := command(t, "print:a", "await:"+path+".2", "print:b", "await:"+path+".3", "print:c")
+		cmd.Stdout = file
+		c := newCommand(t, cmd, f.cfg)
+		require.NoError(t, c.Start(t.Context()))
+		holds := func(want string) {
+			eventually(t, want, func() bool {
+				text, err := os.ReadFile(path)
+				return err == nil && string(text) == want
+			})
+		}
+		holds("a\n")
+		require.NoError(t, os.Rename(path, path+".1"))
+		path += ".1"
+		require.NoError(t, script.Touch(strings.TrimSuffix(path, ".1")+".2"))
+		holds("a\nb\n")
+		require.NoError(t, os.Truncate(path, 0))
+		require.NoError(t, script.Touch(strings.TrimSuffix(path, ".1")+".3"))
+		waited(t, c)
+		holds("c\n")
+	})
+	inFixture(t, "a child of another user is silent beside another writer, and was heard", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput = 3 * time.Second
+		cmd, file := setuid(t, "cat"), shared(t)
+		in, own, err := os.Pipe()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = in.Close(), own.Close() })
+		_, err = own.WriteString("own\n")
+		require.NoError(t, err)
+		cmd.Stdin, cmd.Stdout = in, file
+		result, _ := f.stalled(cmd)
+		require.Equal(t, []string{"stall/no_output"}, result.Trip.Fingerprints, "there was some")
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), "own\n"))
+	})
+}
+
+// setuid returns a command of another user than the one who executes it.
+func setuid(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path, err := exec.LookPath(name)
+	require.NoError(t, err)
+	program, err := os.ReadFile(path)
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, program, 0o600))
+	require.NoError(t, os.Chown(path, nobody, nobody))
+	require.NoError(t, os.Chmod(path, os.ModeSetuid|0o755))
+	return exec.Command(path)
+}
+
+// TestFileOutput checks that a file has what a command writes, wherever silence is a signal, as if it were passed itself.
+func TestFileOutput(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T, flags int) *os.File {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "out")
+		require.NoError(t, os.WriteFile(path, []byte("0123456789"), 0o600))
+		file, err := os.OpenFile(path, os.O_RDWR|flags, 0)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+	holds := func(t *testing.T, file *os.File, want string) {
+		t.Helper()
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+	for _, length := range []time.Duration{0, longTime} {
+		within := fmt.Sprintf(", under a limit of %v", length)
+		inFixture(t, "at the host's offset, which moves on"+within, func(t *testing.T, f *fixture) {
+			f.cfg.NoOutput = length
+			cmd, file := command(t, "print:ab"), open(t, 0)
+			_, err := file.Seek(2, io.SeekStart)
+			require.NoError(t, err)
+			cmd.Stdout = file
+			f.succeeds(cmd)
+			_, err = file.WriteString("AB")
+			require.NoError(t, err)
+			holds(t, file, "01ab\nAB789")
+		})
+		inFixture(t, "at the end of one that is appended to"+within, func(t *testing.T, f *fixture) {
+			f.cfg.NoOutput = length
+			cmd, file := command(t, "print:a", "print:b"), open(t, os.O_APPEND)
+			cmd.Stdout = file
+			f.succeeds(cmd)
+			_, err := file.WriteString("AB")
+			require.NoError(t, err)
+			holds(t, file, "0123456789a\nb\nAB")
+		})
+		inFixture(t, "two files, and one opened twice"+within, func(t *testing.T, f *fixture) {
+			f.cfg.NoOutput = length
+			cmd, out, errs := command(t, "print:a", "warn:b"), open(t, 0), open(t, 0)
+			cmd.Stdout, cmd.Stderr = out, errs
+			f.succeeds(cmd)
+			holds(t, out, "a\n23456789")
+			holds(t, errs, "b\n23456789")
+			second, err := os.OpenFile(out.Name(), os.O_WRONLY, 0)
+			require.NoError(t, err)
+			defer second.Close()
+			_, err = second.Seek(6, io.SeekStart)
+			require.NoError(t, err)
+			cmd = command(t, "print:c", "warn:d")
+			cmd.Stdout, cmd.Stderr = out, second
+			f.succeeds(cmd)
+			holds(t, out, "a\nc\n45d\n89")
+		})
+		inFixture(t, "from sendfile, splice and package io"+within, func(t *testing.T, f *fixture) {
+			f.cfg.NoOutput = length
+			text := strings.Repeat("much more than a pipe holds\n", 100_000)
+			from := filepath.Join(t.TempDir(), "from")
+			require.NoError(t, os.WriteFile(from, []byte(text), 0o600))
+			cmd, file := command(t, "sendfile:"+from, "splice:"+from, "copyfile:"+from), open(t, os.O_TRUNC)
+			cmd.Stdout = file
+			f.succeeds(cmd)
+			holds(t, file, text+text+text)
+		})
+	}
+	inFixture(t, "sendfile alone is a sign of life", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput = 3 * time.Second
+		from := filepath.Join(t.TempDir(), "from")
+		require.NoError(t, os.WriteFile(from, []byte("x\n"), 0o600))
+		steps := strings.Fields(strings.Repeat("sendfile:"+from+" sleep:1s ", 5))
+		cmd, file := command(t, steps...), open(t, os.O_TRUNC)
+		cmd.Stdout = file
+		f.succeeds(cmd)
+		holds(t, file, strings.Repeat("x\n", 5))
+	})
+	inFixture(t, "a named pipe is none", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput, f.cfg.FileItself = 2*time.Second, true
+		path := filepath.Join(t.TempDir(), "pipe")
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer file.Close()
+		cmd := command(t, "print:a", "stay")
+		cmd.Stdout = file
+		f.stalled(cmd)
+		line := make([]byte, 2)
+		_, err = io.ReadFull(file, line)
+		require.NoError(t, err)
+		require.Equal(t, "a\n", string(line))
+	})
+}
+
+// TestFullDisk checks that a command whose output a disk has no place for is ended by its next write, as by a reader that
+// has gone, and that the host is told why.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	inFixture(t, "of a file system", func(t *testing.T, f *fixture) {
+		f.cfg.NoOutput = longTime
+		dir := t.TempDir()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+			t.Skip("no file system of its own:", err)
+		}
+		t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
+		file, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		defer file.Close()
+		cmd := command(t, "flood:"+floodSize, "stay")
+		cmd.Stdout = file
+		result, err := f.run(cmd)
+		require.ErrorIs(t, result.OutputErr, syscall.ENOSPC)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		require.Equal(t, syscall.SIGPIPE, exit.Sys().(syscall.WaitStatus).Signal())
+		require.True(t, result.Finished)
+		is, err := file.Stat()
+		require.NoError(t, err)
+		require.Equal(t, int64(64<<10), is.Size(), "all that there is place for")
+	})
+	parallel(t, "of a limit, which does not end the host", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "out")
+		cmd := command(t, "limited:"+path)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Run(), stderr.String())
+		is, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, int64(64<<10), is.Size())
+	})
+}
+
+// limited:FILE is a host whose files may have 64 KiB.
+func limited(path string) error {
+	most := syscall.Rlimit{Cur: 64 << 10, Max: 64 << 10}
+	err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &most)
+	file, failed := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0], childArg, "flood:"+floodSize, "stay")
+	cmd.Stdout = file
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: longTime}
+	result, err := stall.Run(context.Background(), cmd, cfg)
+	if !errors.Is(result.OutputErr, syscall.EFBIG) {
+		return errors.Join(errors.New("the host was not told"), err)
+	}
+	return nil
+}
+
+// sendfile:FILE has the kernel copy a file to standard output.
+func sendfile(path string) error {
+	return copied(path, func(from *os.File, most int) (int, error) {
+		return syscall.Sendfile(1, int(from.Fd()), nil, most)
+	})
+}
+
+// splice:FILE has it do so by way of a pipe.
+func splice(path string) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	return copied(path, func(from *os.File, most int) (int, error) {
+		n, err := syscall.Splice(int(from.Fd()), nil, int(w.Fd()), nil, min(most, 4096), 0)
+		for left := n; left > 0 && err == nil; {
+			var moved int64
+			moved, err = syscall.Splice(int(r.Fd()), nil, 1, nil, int(left), 0)
+			left -= moved
+		}
+		return int(n), err
+	})
+}
+
+// copyfile:FILE does so as package io does, with copy_file_range where that can.
+func copyFile(path string) error {
+	return copied(path, func(from *os.File, _ int) (int, error) {
+		n, err := io.Copy(os.Stdout, from)
+		return int(n), err
+	})
+}
+
+// copied copies a file part by part.
+func copied(path string, part func(from *os.File, most int) (int, error)) error {
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	for {
+		if n, err := part(from, 1<<20); n == 0 || err != nil {
+			return err
+		}
+	}
+}
+
 func descriptors(tb testing.TB) int {
 	tb.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -262,7 +557,7 @@ func TestOneFile(t *testing.T) {
 		path := t.TempDir() + "/out"
 		out, errs := open(path)
 		f := newFixture(t)
-		f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("never")}
+		f.cfg.NoOutput = longTime
 		cmd := command(t, "alternate:1000")
 		cmd.Stdout, cmd.Stderr = out, errs
 		f.succeeds(cmd)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os/exec"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -87,7 +89,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	set(&cfg.TTY, c.TTY)
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()
-	cfg.Forward = signals.forwarded
+	cfg.Forward, cfg.Logger = signals.forwarded, p.commandLogger()
 	defer term.ShowTime(p.Stdin, p.Stdout, p.Stderr, cfg.WallClock)()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
@@ -100,6 +102,26 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	_ = errors.As(err, &e.stop) // nil if it is none
 	e.recordErr = record.close(&e)
 	return p.report(&e)
+}
+
+// commandLogger is the log of a command: what has to be known while it runs, because the last line reports the rest.
+func (p Program) commandLogger() *slog.Logger { return slog.New(early{slog.DiscardHandler, p}) }
+
+// early says that an output is the file itself, and drops all else.
+type early struct {
+	slog.Handler
+	program Program
+}
+
+// Enabled implements [slog.Handler].
+func (early) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements [slog.Handler].
+func (e early) Handle(_ context.Context, record slog.Record) error {
+	if strings.HasPrefix(record.Message, "stall sentinel watches a file") {
+		e.program.say("the command has the file itself as output: what others write to it counts as its own")
+	}
+	return nil
 }
 
 // words are the command and its arguments, without the -- before them, which kong keeps.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -38,7 +37,6 @@ func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error
 	if err := c.apply(&g.command); err != nil {
 		return nil, err
 	}
-	g.command.Logger = slog.New(slog.DiscardHandler) // the last line reports it
 	return g, nil
 }
 
@@ -96,6 +94,7 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	set(&cfg.OnStall, c.OnStall)
 	set(&cfg.OnTerminal, c.OnTerminal)
 	set(&cfg.RecordTimeout, c.RecordTimeout)
+	cfg.FileItself = c.FileItself
 	cfg.KeepBackground = cfg.KeepBackground || c.KeepBackground
 	c.applyProbe(cfg.Probe)
 	if cfg.AlsoEnd != nil {

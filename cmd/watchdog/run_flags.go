@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,10 +24,11 @@ type runCmd struct {
 //
 //nolint:lll // a tag cannot be broken
 type runFlags struct {
-	NoOutput  *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it when it prints nothing for this long, such as 5m."`
-	Activity  *stall.ActivitySource `group:"When it is stuck" rare:"" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
-	WallClock *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it after this long in any case."`
-	Terminal  []string              `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End it when it prints a line that matches. Can be repeated."`
+	NoOutput   *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it when it prints nothing for this long, such as 5m."`
+	Activity   *stall.ActivitySource `group:"When it is stuck" rare:"" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
+	FileItself bool                  `group:"When it is stuck" rare:"" help:"Give it a file that its output goes to as it is: it can seek in it, and other writers of it count as its own. Else a pipe is in between."`
+	WallClock  *time.Duration        `group:"When it is stuck" placeholder:"TIME" help:"End it after this long in any case."`
+	Terminal   []string              `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End it when it prints a line that matches. Can be repeated."`
 
 	Probe               string            `group:"The probe" placeholder:"CMD" help:"Run this in a shell at each interval. It prints the state as one JSON object; what stays the same is no progress."`
 	ProbeInterval       *time.Duration    `group:"The probe" placeholder:"TIME" help:"From one probe to the next: 30s if not given."`
@@ -90,16 +92,25 @@ func readSignal(text string) (syscall.Signal, error) {
 // check refuses flags without effect, before anything is done.
 func (f *runFlags) check(cfg *stall.Config) error {
 	switch {
-	case f.NoOutput != nil && *f.NoOutput == 0 && cfg.NoOutput == 0: // it can switch off what is configured
-		return errors.New("--no-output 0 ends nothing: use a positive length of time, such as 5m, or leave it out")
-	case f.Activity != nil && f.NoOutput == nil && cfg.NoOutput == 0:
-		return errors.New("--activity needs --no-output TIME")
 	case cfg.Probe == nil && f.ofProbe():
 		return errors.New("--probe-..., --on-probe-error and --stall-threshold need --probe CMD")
 	case cfg.AlsoEnd == nil && f.AlsoEndTimeout != nil:
 		return errors.New("--also-end-timeout needs --also-end CMD")
 	}
-	return f.checkValues()
+	return cmp.Or(f.checkSilence(cfg), f.checkValues())
+}
+
+func (f *runFlags) checkSilence(cfg *stall.Config) error {
+	silence := f.NoOutput != nil || cfg.NoOutput != 0
+	switch {
+	case f.NoOutput != nil && *f.NoOutput == 0 && cfg.NoOutput == 0: // it can switch off what is configured
+		return errors.New("--no-output 0 ends nothing: use a positive length of time, such as 5m, or leave it out")
+	case f.Activity != nil && !silence:
+		return errors.New("--activity needs --no-output TIME")
+	case f.FileItself && !silence && cfg.Probe == nil:
+		return errors.New("--file-itself needs --no-output TIME or --probe CMD: without them a file is given as it is")
+	}
+	return nil
 }
 
 // ofProbe reports whether a flag was given that only a probe heeds.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -70,6 +71,18 @@ func TestPassThrough(t *testing.T) {
 				require.Contains(t, stderr.String(), "watchdog: output was lost: ")
 				require.Contains(t, stderr.String(), "no space left on device")
 			})
+			withFixture(t, "a file that may not grow is an error, and ends what writes on", func(t *testing.T, f *fixture) {
+				log, err := os.Create(f.path("log"))
+				require.NoError(t, err)
+				defer log.Close()
+				var stderr strings.Builder
+				cmd := inShell(f.cmd(flags+" --terminal nothing", f.child("alternate:100000000")...), `ulimit -f 1; exec "$@"`)
+				cmd.Stdout, cmd.Stderr = log, &stderr
+				require.Error(t, cmd.Run())
+				require.Equal(t, 128+int(syscall.SIGPIPE), cmd.ProcessState.ExitCode(), stderr.String())
+				require.Contains(t, stderr.String(), "watchdog: output was lost: ")
+				require.Contains(t, stderr.String(), "file too large")
+			})
 			withFixture(t, "a closed reader ends the command as without it", func(t *testing.T, f *fixture) {
 				r, w, err := os.Pipe()
 				require.NoError(t, err)
@@ -86,6 +99,54 @@ func TestPassThrough(t *testing.T) {
 		})
 	}
 }
+
+// TestSharedLog checks that a hung command is ended also where its log has other writers.
+func TestSharedLog(t *testing.T) {
+	t.Parallel()
+	const told = "watchdog: the command has the file itself as output: what others write to it counts as its own\n"
+	for _, c := range []struct {
+		flags  string
+		status int
+		stderr string
+	}{
+		{"--no-output 2s", 124, "watchdog: no output for 2.0 s of 2 s: ended by SIGINT\n"},
+		{"--no-output 2s --file-itself --wall-clock 6s", 124, told + "watchdog: ran 6.0 s of 6 s: ended by SIGINT\n"},
+		{"--no-output 2s --keep-background --wall-clock 6s", 124, told + "watchdog: ran 6.0 s of 6 s: ended by SIGINT\n"},
+		{"--no-output 2s --file-itself --terminal never", 124, "watchdog: no output for 2.0 s of 2 s: ended by SIGINT\n"},
+	} {
+		inFixture(t, c.flags, func(t *testing.T, f *fixture) {
+			log, err := os.OpenFile(f.path("jobs.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+			require.NoError(t, err)
+			defer log.Close()
+			stop := make(chan struct{})
+			var writer sync.WaitGroup
+			defer writer.Wait()
+			defer close(stop)
+			writer.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(50 * time.Millisecond):
+						_, _ = log.WriteString("other\n")
+					}
+				}
+			})
+			cmd := f.cmd(c.flags, f.child("say:own", "stay")...)
+			var stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = log, &stderr
+			require.Error(t, cmd.Run())
+			require.Equal(t, c.status, cmd.ProcessState.ExitCode())
+			require.Equal(t, c.stderr, numbers.ReplaceAllString(stderr.String(), "$1.0 s"))
+			text, err := os.ReadFile(log.Name())
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(text), "own\n"))
+		})
+	}
+}
+
+// numbers are the tenths of a second that a stop came late.
+var numbers = regexp.MustCompile(`(\d+)\.\d s`)
 
 // TestExitStatus has the cases of GNU timeout's manual, and those of a shell.
 func TestExitStatus(t *testing.T) {

@@ -227,6 +227,7 @@ func TestRunFlags(t *testing.T) {
 			"-s KILL --grace-term 1s -- true",
 			"--on-stall explode -- true",
 			"--activity nothing -- true",
+			"--file-itself -- true",
 			"--terminal ( -- true",
 			"--probe-interval 1s -- true",
 			"--stall-threshold 2 -- true",
@@ -256,7 +257,7 @@ func TestRunFlags(t *testing.T) {
 			"--signal TERM --also-end true --also-end-timeout 1s --record-timeout 1s --keep-background true",
 			"--probe true --probe-timeout 1s --probe-any-exit --on-probe-error stall --probe-error-threshold 9 true",
 			"--check-id a --workflow b --iteration 3 --step-log d --fingerprint-prefix ci --id x true",
-			"--no-output 1m --activity stdout true",
+			"--no-output 1m --activity stdout --file-itself true", "--probe true --file-itself true",
 		} {
 			o := program(t, append([]string{"run"}, strings.Fields(line)...)...)
 			require.Equal(t, outcome{}, o, line)
@@ -272,7 +273,7 @@ func TestRunFlags(t *testing.T) {
 		}
 		shown, all := flagsOf(o.stdout), flagsOf(program(t, "help", "run").stdout)
 		require.LessOrEqual(t, len(shown), 24)
-		require.Len(t, all, 34, "nothing is hidden from watchdog help")
+		require.Len(t, all, 35, "nothing is hidden from watchdog help")
 		require.Subset(t, all, shown)
 	})
 }

@@ -8,8 +8,8 @@
 // writes of 64 bytes, splicing is a quarter slower than that; to a pipe it is as fast from 1 KiB on. There is no second
 // way for small writes, because the child itself takes most of their time.
 //
-// The pipe and one buffer bound the memory: a slow destination slows the child. If the destination is a regular file,
-// no relay is needed, because the child can get the file itself: see [WatchFile].
+// The pipe and one buffer bound the memory: a slow destination slows the child. A child whose destination is a regular
+// file can also get that itself: see [WatchFile], which takes every writer for the child.
 //
 // The package leaves a host's descriptors as they are: it neither makes them non-blocking nor resizes them. It uses a
 // duplicate, so a host may close its own. If a reader closes its end, the host is not killed, even if that end was the
