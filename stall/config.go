@@ -70,9 +70,10 @@ type Config struct {
 
 	// NoOutput is how long the command may print nothing. [watchdog.NoLimit] means no limit, and so does zero, but for a
 	// [Run] without a Probe in a watchdog's context: there zero means the run's Idle. Time in which a reader does not
-	// take the output does not count, and neither does time in which the host itself was stopped, as by Ctrl-Z. After a
-	// pause that no signal tells of, such as that of docker pause, what was printed has a grace in which to be read, as
-	// [watchdog.Budget].Idle says, and so have probes, to begin and to end in time.
+	// take the output does not count, and neither does time in which the host itself was stopped, as by Ctrl-Z: at each
+	// SIGCONT the silence begins again, three times without output at most. After a pause that no signal tells of, such
+	// as that of docker pause, what was printed has a grace in which to be read, as [watchdog.Budget].Idle says, and so
+	// have probes, to begin and to end in time.
 	NoOutput time.Duration
 	// IdleGoesOn is for a command that the run does not wait for, such as a server on a goroutine of its own: the Idle
 	// and NoProgress of the runs around it go on during its [Run], and it gets no limit from them. Without it they stand

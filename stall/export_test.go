@@ -77,6 +77,9 @@ func (j *Judge) Late(setFor, now, last time.Duration) (*Found, time.Duration) {
 	return found(f), wait
 }
 
+// Resumed says that this process was stopped and goes on.
+func (j *Judge) Resumed(now time.Duration) bool { return j.resumed(now) }
+
 // Pattern judges a line that matches Terminal[n].
 func (j *Judge) Pattern(n int) *Found { return found(j.pattern(n)) }
 

@@ -23,6 +23,7 @@ type judge struct {
 	seen     verdict.Snapshot
 	series   verdict.Series
 	reported map[TripKind]bool
+	resumes  int // since the last output
 }
 
 func newJudge(cfg *Config) judge {
@@ -58,6 +59,7 @@ func (j *judge) silence(setFor, now, last time.Duration, blocked bool) (*finding
 	signs := j.seen.Signs
 	if last > signs.Activity {
 		signs.Signal(false, last)
+		j.resumes = 0
 	}
 	switch held := signs.Held(slowReaderHold); {
 	case blocked && !held:
@@ -80,6 +82,17 @@ func (j *judge) allow(silence, now time.Duration) {
 		j.limits.Idle = silence
 		j.restart(now)
 	}
+}
+
+// resumed starts the silence again because this process was stopped and goes on, and reports that. As often as a late
+// ring gives a grace: else a process that is stopped and continued for ever, as cpulimit does, would end nothing.
+func (j *judge) resumed(now time.Duration) bool {
+	if j.resumes == verdict.MaxGraces {
+		return false
+	}
+	j.resumes++
+	j.restart(now)
+	return true
 }
 
 // restart starts the silence again: the time before now does not count.

@@ -182,6 +182,26 @@ func TestJudgeLate(t *testing.T) {
 	require.Equal(t, 3500*time.Millisecond+1, wait)
 }
 
+// TestJudgeResumed protects that a process that is stopped again and again does not keep a hung command alive.
+func TestJudgeResumed(t *testing.T) {
+	t.Parallel()
+	judge := stall.NewJudge(stall.Config{NoOutput: 4 * time.Second})
+	last := time.Second
+	judge.Silence(last, last, false)
+	for range 2 { // output lets it begin anew
+		for n := range 5 {
+			require.Equal(t, n < 3, judge.Resumed(last+time.Duration(n+1)*time.Second))
+		}
+		found, wait := judge.Silence(last+7*time.Second, last, false)
+		require.Nil(t, found)
+		require.Equal(t, time.Duration(1), wait, "its silence began with the third")
+		found, _ = judge.Silence(last+7*time.Second+1, last, false)
+		require.NotNil(t, found)
+		last += 10 * time.Second
+		judge.Silence(last, last, false)
+	}
+}
+
 // TestJudgeSilenceModel compares the judge with a model that keeps one time.
 func TestJudgeSilenceModel(t *testing.T) {
 	for seed := range uint64(500) {

@@ -523,6 +523,26 @@ func TestStoppedHost(t *testing.T) {
 	}
 }
 
+// TestContinuedOverAndOver checks that SIGCONT, which anybody can send any number of times, keeps no hung command alive.
+func TestContinuedOverAndOver(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "stoppable:1h")
+	ended := make(chan error, 1)
+	require.NoError(t, cmd.Start())
+	go func() { ended <- cmd.Wait() }()
+	began := time.Now()
+	for every := time.Tick(300 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			require.ErrorContains(t, err, "exit status 9")
+			return
+		case <-every:
+			require.Less(t, time.Since(began), slack, "it is not ended")
+			_ = cmd.Process.Signal(syscall.SIGCONT) // fails if it has just ended
+		}
+	}
+}
+
 // busy leaves its process so much to do that it hears late of a signal.
 func busy(string) error {
 	runtime.GOMAXPROCS(2)

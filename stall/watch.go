@@ -78,14 +78,20 @@ func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over 
 			_, _ = s.tree.Signal(number) // fails if the command has ended, which watch sees in its next round
 		}
 	case <-w.resumed:
-		s.judge.restart(time.Since(s.began))
-		s.set(w, s.lookInterval())
+		s.resumed(w)
 	case <-s.io.woken:
 		s.sooner(w)
 	case <-w.look.C:
 		found = s.lookAndSet(w)
 	}
 	return found, false, nil
+}
+
+// resumed begins the silence again because this process was stopped and goes on.
+func (s *sentinel) resumed(w *watching) {
+	if s.judge.resumed(time.Since(s.began)) {
+		s.set(w, s.lookInterval())
+	}
 }
 
 // set sets the timer for the next look, if there has to be one.
@@ -165,8 +171,7 @@ func (s *sentinel) wasStopped(resumed <-chan os.Signal, late time.Duration) bool
 	defer timer.Stop()
 	select {
 	case <-resumed:
-		s.judge.restart(time.Since(s.began))
-		return true
+		return s.judge.resumed(time.Since(s.began))
 	case <-timer.C:
 		return false
 	}

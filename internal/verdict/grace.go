@@ -11,8 +11,9 @@ type Grace struct {
 	given int // without a sign in between
 }
 
-// So many late rings in a row, without a sign in between, give a grace. After that the silence trips as it is.
-const graces = 3
+// MaxGraces is how many late rings in a row, without a sign in between, give a grace. After that the silence trips as
+// it is.
+const MaxGraces = 3
 
 // How late is late, and how long a grace lasts: a part of the limit, within bounds.
 const (
@@ -34,7 +35,7 @@ func (g *Grace) Rang(setFor, at, limit, last time.Duration) {
 	}
 	length := graceOf(limit)
 	end := at + length
-	if at-setFor > length && at >= g.until && g.given < graces && end > Sum(last, limit) {
+	if at-setFor > length && at >= g.until && g.given < MaxGraces && end > Sum(last, limit) {
 		g.until, g.given = end, g.given+1
 	}
 }
