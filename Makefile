@@ -61,7 +61,7 @@ long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
-long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|Test(Hung)?Paused|TestHungOnBusyMachine
 longer = . ./internal/... ./loop ./stall ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./examples/internal/crashtest
 

@@ -320,7 +320,7 @@ const childArg = "stall-test-child"
 var childSteps script.Steps
 
 func init() {
-	script.Signals["USR1"] = syscall.SIGUSR1
+	script.Signals["USR1"], script.Signals["STOP"] = syscall.SIGUSR1, syscall.SIGSTOP
 	childSteps = script.Common()
 	maps.Copy(childSteps, script.Steps{
 		"stoppable":  stoppable,
@@ -352,6 +352,9 @@ func init() {
 		"sendfile":   sendfile,
 		"splice":     splice,
 		"copyfile":   copyFile,
+		"paused":     paused,
+		"work":       work,
+		"spin":       spin,
 		"pwd":        func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	})
 }
