@@ -142,8 +142,11 @@ func pausedHost(t *testing.T, guard string, pause pausing, hangs bool) (time.Dur
 	var said strings.Builder
 	cmd.Stderr = &said
 	stop, goOn := pause.by(t, cmd)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	time.Sleep(700 * time.Millisecond)
+	_, _ = out.Read(make([]byte, len(ready)+1)) // fails if the host has been ended, of which its Wait tells
+	time.Sleep(ranAgain)
 	if hangs {
 		close(over)
 	}
@@ -158,7 +161,7 @@ func pausedHost(t *testing.T, guard string, pause pausing, hangs bool) (time.Dur
 		time.Sleep(pausedLimit)
 		close(over)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err = cmd.Wait(); err != nil {
 		return time.Since(paused), fmt.Errorf("%w: %s", err, &said)
 	}
 	return time.Since(paused), nil
@@ -250,7 +253,7 @@ func (f freezer) group(t *testing.T) string {
 }
 
 // paused is a host: of a stream from the address, or of a command that prints or changes what its probe sees for so
-// long, and else hangs. It exits with 9 if that is ended.
+// long, and else hangs. It says when it is ready, and exits with 9 if that is ended.
 func paused(what string) error {
 	words := strings.Split(what, ",")
 	var err error
@@ -278,7 +281,7 @@ func pausedCommand(guard string, length time.Duration) error {
 		steps = []string{"work:300ms", "stay"}
 	}
 	cmd := exec.Command(os.Args[0], append([]string{childArg}, steps...)...)
-	cmd.Dir, cmd.Stdout = dir, io.Discard
+	cmd.Dir, cmd.Stdout = dir, &onFirstWrite{func() { fmt.Println(ready) }}
 	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, OnStall: stall.ActionFail}
 	if guard != "probe" {
 		cfg.NoOutput = pausedLimit
@@ -286,8 +289,8 @@ func pausedCommand(guard string, length time.Duration) error {
 	if guard != "command" {
 		cfg.Probe = &stall.Probe{
 			Command:  []string{"sh", "-c", `sleep 0.2; echo "{\"digest\":\"$(wc -c < state)\"}"`},
-			Interval: pausedLimit / 2, Timeout: pausedLimit * 3 / 4, StallThreshold: 3,
-			OnError: stall.ErrorStall, ErrorThreshold: 1,
+			Interval: pausedLimit / 2, Timeout: pausedFor * 3 / 5, StallThreshold: 3,
+			OnError: stall.ErrorStall, ErrorThreshold: 2, // a busy machine needs long to start one
 		}
 	}
 	_, err = stall.Run(context.Background(), cmd, cfg)
@@ -369,6 +372,7 @@ func readAll(ctx context.Context, client *http.Client, address string, alive fun
 		return err
 	}
 	defer resp.Body.Close()
+	fmt.Println(ready)
 	for chunk := make([]byte, len("chunk\n")); ; {
 		switch _, err := resp.Body.Read(chunk); {
 		case errors.Is(err, io.EOF):
