@@ -3,7 +3,8 @@
 //
 //	client := &http.Client{Transport: &watchdoghttp.Transport{}}
 //
-// A server that only sends pings is silent if the client says so: Alive: watchdoghttp.EventStream.
+// A server that only sends pings, comments or empty lines is silent if the client says so: Alive:
+// watchdoghttp.EventStream.
 //
 // It is a package of its own so that a program without HTTP does not link net/http. It retries nothing, and keeps
 // nothing of what passes.

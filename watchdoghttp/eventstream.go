@@ -3,50 +3,102 @@ package watchdoghttp
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// EventStream is a ready-made [Transport].Alive for server-sent events: comments (": keep-alive"), empty lines, lines
-// that only set an ID or a retry time, and events of type ping are no signs of life. All else is: an event from its
-// first byte on, without waiting for its end. The type of a ping has to come before its data, as servers send it.
+// EventStream is a ready-made [Transport].Alive for streams of server-sent events and of JSON values. Their content is
+// a sign of life, and what only keeps a connection open is none:
 //
-// For a response that is not of type text/event-stream, or is compressed where it is read, it returns nil: every
-// chunk is a sign of life then. What it returns keeps at most 12 bytes of a line and allocates nothing. A ping or
-// 4 KiB of one line cost about half a microsecond. It is for one body, and one goroutine at a time.
+//   - comments (": keep-alive"), empty lines, lines that only set an ID or a retry time
+//   - events without data, or with nothing but whitespace as data
+//   - events whose name, or the "type" in whose data, is ping, keepalive, keep-alive or heartbeat
+//   - whitespace between JSON values and within them, and objects of such a type, of at most 4 KiB
+//
+// docs/streams.md has who sends what. An event or an object is a sign when it ends, or from the 257th byte of its data
+// on. What is malformed, or is not known, is content.
+//
+// It is for the types text/event-stream and application/json, those that end in +json, and application/x-ndjson,
+// ndjson, jsonl, x-jsonlines and json-seq. For any other response, and one that is compressed where it is read, it
+// returns nil: every chunk is a sign of life then. What it returns keeps a few words of what came, whatever comes, and
+// allocates nothing; an event, or 4 KiB of one line, costs about half a microsecond. It is for one body, and one
+// goroutine at a time.
 func EventStream(resp *http.Response) func(chunk []byte) bool {
-	mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	encoding := resp.Header.Get("Content-Encoding")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream") ||
-		encoding != "" && !strings.EqualFold(encoding, "identity") {
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil
 	}
-	return new(eventLines).alive
+	mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	subtype, isApplication := strings.CutPrefix(mediaType, "application/")
+	switch {
+	case mediaType == "text/event-stream":
+		return new(eventLines).alive
+	case isApplication && slices.Contains(lineTypes, subtype):
+		return (&jsonValues{lines: true}).alive
+	case isApplication && (subtype == "json" || strings.HasSuffix(subtype, "+json")):
+		return new(jsonValues).alive
+	}
+	return nil
 }
 
-// A lineKind is what is known about a line.
-type lineKind int
+// lineTypes are the types of JSON values of which each is on a line of its own.
+var lineTypes = []string{"x-ndjson", "ndjson", "jsonl", "x-jsonlines", "json-seq"}
 
+// keepAlives are the names of events, and the types in their data, that only keep a connection open.
+var keepAlives = []string{
+	"ping",       // Anthropic: docs.anthropic.com/en/docs/build-with-claude/streaming
+	"keepalive",  // OpenAI, Responses: github.com/openai/openai-node/issues/1964
+	"keep-alive", // Firebase: firebase.google.com/docs/reference/rest/database
+	"heartbeat",  // open-responses-server: github.com/teabranch/open-responses-server/pull/64
+}
+
+// A keep-alive is short. Up to undecided bytes what follows may decide what data is; an object of more than longest
+// bytes is content, whatever its type.
 const (
-	lineUnknown lineKind = iota // too little of it has come
-	lineQuiet                   // no sign of life, whatever follows
-	lineAlive                   // each byte is a sign of life
+	undecided = 256
+	longest   = 4096
 )
 
-// The byte order mark, and the longest line that has to be kept to know its kind, with the byte after it.
+// A word is the begin of a word: enough to tell those that are known from all others.
+type word struct {
+	text   [len("keep-alive") + 1]byte
+	length int
+}
+
+func (w *word) add(text ...byte) { w.length += copy(w.text[w.length:], text) }
+
+func (w *word) is(text string) bool { return string(w.text[:w.length]) == text }
+
+func (w *word) keepsAlive() bool { return slices.ContainsFunc(keepAlives, w.is) }
+
+// A field is what is known about a line.
+type field int
+
 const (
-	byteOrderMark = "\xef\xbb\xbf"
-	longestHead   = len("event: ping") + 1
+	fieldUnknown field = iota // too little of it has come
+	fieldQuiet                // a comment, an ID, a retry time
+	fieldEvent
+	fieldData
+	fieldOther // none that the standard knows
 )
+
+const byteOrderMark = "\xef\xbb\xbf"
 
 // eventLines is the state of a stream of server-sent events. Whether a byte is a sign of life depends only on those
 // before it, never on how they were cut into chunks.
 type eventLines struct {
-	head    [longestHead]byte // of the line, while its kind is unknown
+	field   field
+	name    string // what the name of an unknown field can be, and how much of it has come
 	length  int
-	kind    lineKind
-	ping    bool // the event is of type ping
+	inValue bool // past the space that a value may begin with
 	begun   bool // a byte order mark may no longer come
 	afterCR bool // a line feed that comes now ends no line: it is half of an end
+
+	event   word       // the name on the line at hand
+	quiet   bool       // by its name, the event only keeps the connection open
+	data    jsonValues // of the event
+	content bool       // some of the data is
+	size    int        // of the data
 }
 
 // alive reports whether a byte of the chunk is a sign of life.
@@ -58,23 +110,24 @@ func (e *eventLines) alive(chunk []byte) bool {
 			alive = e.endLine(b) || alive
 			i++
 			continue
-		case e.kind == lineUnknown:
-			e.add(b)
+		case e.field == fieldUnknown:
+			alive = e.head(b) || alive
 			i++
 		default:
-			i += restOfLine(chunk[i:])
+			n := upTo(chunk[i:], '\n', '\r')
+			alive = e.value(chunk[i:i+n]) || alive
+			i += n
 		}
 		e.afterCR = false
-		alive = alive || e.kind == lineAlive
 	}
 	return alive
 }
 
-// restOfLine is the length of what comes before the line's end, or of a part of it: it looks at one part at a time, so
-// that many short lines before a far line feed do not cost the square of their number.
-func restOfLine(chunk []byte) int {
+// upTo is the length of what comes before one of the ends, or of a part of it: it looks at one part at a time, so that
+// many short lines before a far line feed do not cost the square of their number.
+func upTo(chunk []byte, ends ...byte) int {
 	chunk = chunk[:min(len(chunk), 512)]
-	for _, end := range []byte{'\n', '\r'} {
+	for _, end := range ends {
 		if n := bytes.IndexByte(chunk, end); n >= 0 {
 			chunk = chunk[:n]
 		}
@@ -82,63 +135,112 @@ func restOfLine(chunk []byte) int {
 	return len(chunk)
 }
 
-// add adds a byte to a line of unknown kind.
-func (e *eventLines) add(b byte) {
-	e.head[e.length] = b
-	e.length++
-	switch line := string(e.head[:e.length]); {
-	case e.begun || !strings.HasPrefix(byteOrderMark, line):
-		e.kind = e.judge(line)
-	case line == byteOrderMark:
-		e.length, e.begun = 0, true
+// head reads on in the name of a field. It reports whether that made the line a sign of life.
+func (e *eventLines) head(b byte) bool {
+	switch {
+	case b == ':':
+		e.field = e.named()
+	case e.length == 0 && !e.expect(b), e.length == len(e.name), e.name[e.length] != b:
+		e.field = fieldOther
+	default:
+		e.length++
+		if e.name == byteOrderMark && e.length == len(e.name) {
+			e.length, e.begun = 0, true
+		}
 	}
+	return e.field == fieldOther && !e.quiet
 }
 
-// endLine reports whether the end of the line made it a sign of life.
-func (e *eventLines) endLine(b byte) bool {
+// expect finds the field whose name begins so.
+func (e *eventLines) expect(b byte) bool {
+	switch {
+	case b == 'd':
+		e.name = "data"
+	case b == 'e':
+		e.name = "event"
+	case b == 'i':
+		e.name = "id"
+	case b == 'r':
+		e.name = "retry"
+	case b == byteOrderMark[0] && !e.begun:
+		e.name = byteOrderMark
+	default:
+		return false
+	}
+	return true
+}
+
+// named is the field whose name has come.
+func (e *eventLines) named() field {
+	switch {
+	case e.length == 0: // a comment
+		return fieldQuiet
+	case e.length < len(e.name) || e.name == byteOrderMark:
+		return fieldOther
+	case e.name == "event":
+		return fieldEvent
+	case e.name == "data":
+		return fieldData
+	}
+	return fieldQuiet
+}
+
+// value reads on in the value of a field. It reports whether that is a sign of life.
+func (e *eventLines) value(part []byte) bool {
+	if !e.inValue {
+		e.inValue = true
+		if part[0] == ' ' && e.field != fieldOther {
+			part = part[1:]
+		}
+	}
+	switch e.field {
+	case fieldEvent:
+		e.event.add(part...)
+	case fieldData:
+		return e.more(part)
+	case fieldOther:
+		return !e.quiet
+	}
+	return false
+}
+
+// more takes data. It reports whether that is of an event that is a sign of life before its end.
+func (e *eventLines) more(part []byte) bool {
+	if !e.content {
+		_, e.content = e.data.next(part)
+	}
+	e.size += len(part)
+	return len(part) > 0 && e.size > undecided && e.content && !e.quiet
+}
+
+// endLine reports whether the end of the line is a sign of life: that of a line that ends an event with content, or has
+// no known field.
+func (e *eventLines) endLine(b byte) (alive bool) {
 	if b == '\n' && e.afterCR {
 		e.afterCR = false
 		return false
 	}
-	alive := e.kind == lineUnknown && e.judgeWhole(string(e.head[:e.length])) == lineAlive
-	e.length, e.kind, e.begun, e.afterCR = 0, lineUnknown, true, b == '\r'
+	switch {
+	case e.field == fieldUnknown && e.length == 0:
+		alive = e.endEvent()
+	case e.field == fieldUnknown:
+		e.field = e.named()
+		alive = e.field == fieldOther && !e.quiet
+	}
+	switch e.field {
+	case fieldEvent:
+		e.quiet = e.event.keepsAlive()
+		e.event.length = 0
+	case fieldData:
+		e.data.add('\n') // it is what joins it to the next one
+	}
+	e.field, e.length, e.inValue, e.begun, e.afterCR = fieldUnknown, 0, false, true, b == '\r'
 	return alive
 }
 
-// judge is the kind of a line of which this much has come.
-func (e *eventLines) judge(line string) lineKind {
-	switch {
-	case line[0] == ':' || line == "id:" || line == "retry:":
-		return lineQuiet
-	case strings.HasPrefix("event: ping", line) || strings.HasPrefix("event:ping", line) ||
-		strings.HasPrefix("id:", line) || strings.HasPrefix("retry:", line):
-		return lineUnknown
-	}
-	return e.judgeField(line)
-}
-
-// judgeWhole is the kind of a line of which no more comes. An empty one ends the event.
-func (e *eventLines) judgeWhole(line string) lineKind {
-	switch line {
-	case "":
-		e.ping = false
-		return lineQuiet
-	case "id", "retry":
-		return lineQuiet
-	case "event: ping", "event:ping":
-		e.ping = true
-		return lineQuiet
-	}
-	return e.judgeField(line)
-}
-
-// judgeField is the kind of any other line: what its event is. The last type of an event is the one that counts.
-func (e *eventLines) judgeField(line string) lineKind {
-	if line == "event" || strings.HasPrefix(line, "event:") {
-		e.ping = false
-	}
-	if e.ping {
-		return lineQuiet
-	}
-	return lineAlive
+// endEvent reports whether the event that ends is a sign of life.
+func (e *eventLines) endEvent() bool {
+	alive := (e.content || e.data.pending()) && !e.quiet
+	e.quiet, e.content, e.size, e.data = false, false, 0, jsonValues{}
+	return alive
 }

@@ -43,7 +43,7 @@ type Transport struct {
 	Idle time.Duration
 	// Alive chooses what counts as life in a response's body, for servers that send pings while they do nothing. It is
 	// called once the header is there, must not read the body, and returns the filter for it; nil, also from the call,
-	// means that every chunk counts. [EventStream] is a ready-made one for server-sent events.
+	// means that every chunk counts. [EventStream] is a ready-made one for server-sent events and JSON values.
 	//
 	// The filter is called within Read with each chunk as it comes, in order, and must not change or keep it. It returns
 	// false for one without a sign of life. Such a chunk is handed out like any other, but is no activity of the run and
