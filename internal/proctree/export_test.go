@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/procid"
 )
 
 // What the external tests need of the inside.
@@ -32,13 +34,13 @@ const AnswerGrace = answerGrace
 // StartTicks returns the start time of the process that has the PID now.
 func StartTicks(pid int) uint64 {
 	p, _ := readStat(pid)
-	return p.startTicks
+	return p.StartTicks
 }
 
 // ParentOf returns the PID of the parent of a process, and 0 of one that does not exist.
 func ParentOf(pid int) int {
 	p, _ := readStat(pid)
-	return p.parent
+	return p.Parent
 }
 
 // Walk returns the PIDs of the processes that a walk from these finds.
@@ -69,7 +71,7 @@ func Rounds(finds int) (rounds int) {
 func Belongs(m Mark, pid, parent int, parentBegan uint64) bool {
 	child, _ := readStat(pid)
 	w := walk{mark: m}
-	return w.belongs(child, process{pid: parent, startTicks: parentBegan})
+	return w.belongs(child, process{parent, procid.Stat{StartTicks: parentBegan}})
 }
 
 // SetIdleBounds changes how long a guard without commands lives: the latest, and any other. The result sets them back.

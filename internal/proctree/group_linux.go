@@ -13,6 +13,6 @@ const (
 func groupAlive(group int) bool {
 	return slices.ContainsFunc(idsIn("/proc"), func(pid int) bool {
 		p, err := readStat(pid)
-		return err == nil && p.group == group && !p.dead()
+		return err == nil && p.Group == group && !p.Dead()
 	})
 }

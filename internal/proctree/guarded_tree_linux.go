@@ -143,11 +143,11 @@ func (t *guardedTree) release() {
 // claims reports whether an orphan with that mark is surely the tree's: it has the tree's mark, or has none and is in
 // the tree's process group. While the group exists its ID stays taken, even after its leader was reaped.
 func (t *guardedTree) claims(p process, m mark) bool {
-	return t.mark.covers(m) || m == 0 && t.grouped && p.group == t.leader
+	return t.mark.covers(m) || m == 0 && t.grouped && p.Group == t.leader
 }
 
 // youngerThan reports whether the process was there before the tree was started, and so is not of it.
-func (t *guardedTree) youngerThan(p process) bool { return p.startTicks < t.startTicks }
+func (t *guardedTree) youngerThan(p process) bool { return p.StartTicks < t.startTicks }
 
 // reapLeader reaps the leader and returns how it exited. It returns nil if the leader is alive or already reaped.
 func (t *guardedTree) reapLeader() *exitInfo {

@@ -86,12 +86,12 @@ func (g *guard) keptTreeOf(p process, m mark) *keptTree {
 		return nil
 	case !slices.ContainsFunc(g.trees, func(t *guardedTree) bool { return !t.youngerThan(p) }):
 		return g.kept[0] // no running tree started it; it does not matter which one did
-	case p.group == g.hostGroup: // many trees can have processes in it
+	case p.Group == g.hostGroup: // many trees can have processes in it
 		return nil
 	default:
 		return find(func(k *keptTree) bool { // while one of its processes is in the group, the group's ID stays taken
 			members := slices.Collect(maps.Values(k.members))
-			return slices.ContainsFunc(members, func(m process) bool { return m.group == p.group })
+			return slices.ContainsFunc(members, func(m process) bool { return m.Group == p.Group })
 		})
 	}
 }

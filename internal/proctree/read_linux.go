@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"unsafe"
+
+	"github.com/seed62658d38/watchdog/internal/procid"
 )
 
 const (
@@ -77,18 +79,9 @@ func statusField(text []byte, field string) (string, bool) {
 
 // A process is what /proc says about one process.
 type process struct {
-	pid, parent int
-	group       int
-	state       byte
-	threads     int
-	startTicks  uint64 // clock ticks from boot to its start
+	pid int
+	procid.Stat
 }
-
-// dead reports whether every thread has ended. A process whose main thread alone has ended is alive; it is in the state
-// of a zombie, too.
-func (p process) dead() bool { return p.mainThreadEnded() && p.threads <= 1 }
-
-func (p process) mainThreadEnded() bool { return p.state == 'Z' || p.state == 'X' }
 
 // readStat reads what /proc says about the process that has the PID now.
 func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
@@ -98,18 +91,8 @@ func readStatFile(pid int, path string) (process, error) {
 	if err != nil {
 		return process{}, err
 	}
-	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 {
-		return process{}, syscall.ESRCH // it ended while its file was open
-	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	group, _ := strconv.Atoi(string(fields[2]))
-	threads, _ := strconv.Atoi(string(fields[17]))
-	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
-	return process{
-		pid: pid, parent: parent, group: group, state: fields[0][0], threads: threads, startTicks: began,
-	}, nil
+	stat, err := procid.ParseStat(text)
+	return process{pid, stat}, err
 }
 
 // idsIn returns the numbers among the names in a folder of /proc, none if it is gone.

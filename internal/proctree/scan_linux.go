@@ -14,12 +14,12 @@ import (
 )
 
 func (p process) stopped() bool {
-	if !p.mainThreadEnded() {
-		return p.state == 'T' || p.state == 't'
+	if !p.MainThreadEnded() {
+		return p.State == 'T' || p.State == 't'
 	}
 	return slices.ContainsFunc(idsIn(procPath(p.pid, "task")), func(thread int) bool {
 		t, err := readStatFile(p.pid, procPath(p.pid, "task", strconv.Itoa(thread), "stat"))
-		return err == nil && (t.state == 'T' || t.state == 't')
+		return err == nil && (t.State == 'T' || t.State == 't')
 	})
 }
 
@@ -29,7 +29,7 @@ type processID struct {
 	StartTicks uint64 `json:"start"`
 }
 
-func (p process) id() processID { return processID{p.pid, p.startTicks} }
+func (p process) id() processID { return processID{p.pid, p.StartTicks} }
 
 // exists reports whether the process still exists, even as a zombie. A PID cannot be reused within one clock tick.
 func (id processID) exists() bool {
@@ -52,7 +52,7 @@ func hasEnded(err error) bool {
 
 // childrenOf returns the children of all threads of a process. It returns an error if it is unknown which those are.
 func childrenOf(p process) ([]int, error) {
-	if p.threads <= 1 {
+	if p.Threads <= 1 {
 		return childrenOfThread(p.pid, p.pid)
 	}
 	var all []int
@@ -123,7 +123,7 @@ func (m member) signal(sig syscall.Signal) (bool, error) {
 // one that waits for a disk.
 func (m member) canDie() bool {
 	_, err := m.signal(0)
-	return err == nil && m.state != 'D'
+	return err == nil && m.State != 'D'
 }
 
 // signalAndContinue also continues a stopped process, because that would not act on the signal. One that is to be
@@ -161,7 +161,7 @@ func (w *walk) from(first []int, belong func(process) bool) (complete bool) {
 	queue := w.enter(nil, first, belong)
 	for len(queue) > 0 {
 		parent := queue[0]
-		if parent.startTicks > began {
+		if parent.StartTicks > began {
 			complete, queue = false, queue[1:]
 			continue
 		}
@@ -184,7 +184,7 @@ func anyProcess(process) bool { return true }
 // The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the
 // next round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
 func (w *walk) belongs(child, parent process) bool {
-	return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
+	return w.mark.covers(markOf(child.pid)) || child.Parent == parent.pid && parent.id().exists()
 }
 
 // enter visits those of the processes that belong and are alive, and appends them to the queue.
@@ -198,7 +198,7 @@ func (w *walk) enter(queue []process, pids []int, belongs func(process) bool) []
 		switch {
 		case err == nil:
 			switch {
-			case m.dead():
+			case m.Dead():
 				w.meetDead(pid)
 			case !w.visited[m.id()]: // the child of a thread that ends is listed again as another thread's
 				w.visited[m.id()] = true
@@ -237,7 +237,7 @@ func killMarked(m mark, spared int) {
 		alive = false
 		for _, pid := range markedPIDs(m) {
 			// The mark is read again, because the PID may have been reused since.
-			held, err := openMember(pid, func(p process) bool { return m.covers(markOf(pid)) && !p.dead() })
+			held, err := openMember(pid, func(p process) bool { return m.covers(markOf(pid)) && !p.Dead() })
 			if err != nil {
 				continue
 			}

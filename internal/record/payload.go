@@ -137,6 +137,16 @@ type (
 		Layer            string  `json:"layer,omitempty"` // whose it is: it ends with that
 		Parent           string  `json:"parent,omitempty"`
 		Window           string  `json:"window,omitempty"`
+		Opener           *Opener `json:"opener,omitempty"` // left out by older versions
+	}
+	// Opener says which process opened a hold, so that another one can tell whether it is gone.
+	Opener struct {
+		Boot    string `json:"boot"` // of its machine, and the namespaces in which it has the PID and the start
+		PID     Count  `json:"pid"`
+		Started Number `json:"started"` // on Linux in clock ticks since the boot
+		Host    string `json:"host,omitempty"`
+		Attempt Count  `json:"attempt,omitempty"` // at the run, where a keeper counts them
+		Attach  string `json:"attach"`            // of that process to the run
 	}
 	// Release says that such a hold was closed, or that one was which had been given directives.
 	Release struct {
@@ -148,6 +158,7 @@ type (
 		Resets           []string `json:"resets,omitempty"`
 		Parent           string   `json:"parent,omitempty"`
 		Window           string   `json:"window,omitempty"`
+		TakenBy          string   `json:"taken_by,omitempty"` // the ID of the hold event that took it over
 	}
 	// Interrupt says that something outside ended the run.
 	Interrupt struct {
