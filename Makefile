@@ -62,6 +62,7 @@ long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransaction
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|Test(Hung)?Paused|TestHungOnBusyMachine
+long := $(long)|TestHoldsOfProcesses
 longer = . ./internal/... ./loop ./stall ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./examples/internal/crashtest
 

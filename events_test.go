@@ -125,6 +125,13 @@ func TestEventGoldens(t *testing.T) {
 		}},
 		"hold":    {watchdog.EventHold, func(b *fixture) { approved(b) }},
 		"release": {watchdog.EventRelease, func(b *fixture) { approved(b).Close() }},
+		"release_taken": {watchdog.EventRelease, func(b *fixture) {
+			wd := b.attach()
+			openHold(b.t, wd, "approval", approval)
+			require.NoError(b.t, wd.Close())
+			b.pass(time.Minute)
+			openHold(b.t, b.attach(), "approval", approval)
+		}},
 		"progress": {watchdog.EventProgress, func(b *fixture) {
 			b.cfg.Budget = laddered.Budget
 			wd := b.attach()
@@ -185,6 +192,7 @@ func goldenEvent(t *testing.T, name, kind string, happen func(b *fixture)) {
 		if event.ID[14] == '4' {
 			event.ID = "random"
 		}
+		event.Payload = opener.ReplaceAll(event.Payload, []byte(`"opener":{"boot":"b","pid":1,"started":2,"host":"h","attach":"a"}`))
 		if named := random.ReplaceAll(event.Payload, []byte("random")); !bytes.Equal(named, event.Payload) {
 			event.Payload, event.ID = named, "of random"
 		}
@@ -226,6 +234,10 @@ func TestLoopBefore(t *testing.T) {
 		})
 	}
 }
+
+// opener is who opened a hold, which differs each time.
+var opener = regexp.MustCompile(
+	`"opener":\{"boot":"[^"]+","pid":[0-9]+,"started":[0-9]+,"host":"[^"]+","attach":"[0-9a-f-]{36}"\}`)
 
 // random is an ID that differs each time.
 var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)

@@ -34,6 +34,8 @@ type (
 		rung     int
 		at       time.Time
 	}
+	// A modelOpener is an attach that opened a pause. Nobody knows of one that is elsewhere whether it is over.
+	modelOpener struct{ over, elsewhere bool }
 	// A modelAsk is what comes once under a budget: a warning, or the request to wrap up.
 	modelAsk struct {
 		kind   string
@@ -47,9 +49,11 @@ type (
 	modelPause struct {
 		key              string
 		layer            bool
+		opener           *modelOpener
 		opened, released time.Duration
 		limit            time.Duration
 		closed           bool
+		closedByOpener   bool
 	}
 )
 
@@ -111,7 +115,8 @@ type modelRun struct {
 	mail                    []modelMail
 	mailed                  bool // that the run was cancelled
 
-	leftOpen []*modelPause // of layers of a process that is gone
+	opener   *modelOpener
+	leftOpen []*modelLeft
 
 	cause    error // nil while it runs
 	stop     *modelEnd
@@ -135,8 +140,14 @@ type (
 		rung          modelRung
 		closed        bool
 		pause         *modelPause
-		restored      bool
+		left          bool // another process opened it
+		beside        bool // and one with its key was opened after it
 		outer         *modelHold
+	}
+	// A modelLeft pause is one that another process opened and that is open as far as this one knows.
+	modelLeft struct {
+		*modelPause
+		hold *modelHold // nil if it holds nothing
 	}
 	// A modelKnown pause is one as this process sees it. What becomes of its own it knows better than the store.
 	modelKnown struct {
@@ -209,6 +220,9 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		r.due = false
 		e := r.exceeded()
 		switch {
+		case e != nil && e.limit == "hold" && e.hold.beside: // its opener minds its cap
+			r.letGo(e.hold.pause)
+			continue
 		case e != nil && e.asks == watchdog.DirectiveCancel:
 			return recorded, e
 		case e != nil:
@@ -314,6 +328,9 @@ func (r *modelRun) endStopped(stop *modelEnd) {
 func (r *modelRun) endWith(cause error) {
 	r.resetLadders()
 	r.cause = cause
+	if r.outer == nil {
+		r.opener.over = true
+	}
 	for _, h := range r.holds {
 		h.closed = true
 		h.outer.release()

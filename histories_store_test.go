@@ -272,35 +272,51 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 	if !r.running() {
 		return nil, watchdog.ErrEnded
 	}
-	if h := r.held(key); h != nil {
-		if !h.restored {
-			return nil, watchdog.ErrHeld
-		}
-		h.restored, h.idle = false, limit.Idle
-		r.known(h.pause).own = true
-		r.opened(limit)
-		return h, nil
+	if r.held(key) != nil {
+		return nil, watchdog.ErrHeld
 	}
-	h := &modelHold{
-		run: r, key: key, opened: r.elapsed, limit: limit.Cap, idle: limit.Idle,
-		rung: modelRung{rung: r.rungOf("hold", key), at: r.elapsed},
+	h := r.takeOver(key, limit)
+	if h == nil {
+		h = &modelHold{
+			run: r, key: key, opened: r.elapsed, limit: limit.Cap, idle: limit.Idle,
+			rung: modelRung{rung: r.rungOf("hold", key), at: r.elapsed},
+		}
+		if limit.PausesWallClock {
+			h.pause = r.pause(key, false, limit.Cap)
+		}
+		r.holds = append(r.holds, h)
 	}
 	r.opened(limit)
-	if limit.PausesWallClock {
-		h.pause = r.pause(key, false, limit.Cap)
-	}
-	r.holds = append(r.holds, h)
 	r.settle()
 	if around := r.outer; around != nil && around.running() {
 		h.outer = &modelHold{run: around, key: key, inside: true, opened: around.elapsed, limit: watchdog.NoLimit}
 		if limit.PausesWallClock {
-			around.takeLeft(key)
+			taken := around.takeLeft(key, true)
 			h.outer.pause = around.pause(key, true, limit.Cap)
+			around.releaseTaken(taken, h.outer.pause)
 		}
 		around.holds, around.changed = append(around.holds, h.outer), around.elapsed
 		around.settle()
 	}
 	return h, nil
+}
+
+// takeOver has a hold take over what processes that are known to be gone left open with its key: it is the one that may
+// last longest. It returns nil if there is nothing.
+func (r *modelRun) takeOver(key string, limit watchdog.HoldLimit) *modelHold {
+	taken := r.takeLeft(key, false)
+	if len(taken) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(taken, func(a, b *modelLeft) int { return cmp.Compare(a.opened+a.limit, b.opened+b.limit) })
+	h := last.hold
+	if h == nil {
+		h = r.expect(last.modelPause)
+	}
+	h.left, h.beside, h.idle = false, false, limit.Idle
+	h.pause = r.pause(key, false, max(last.opened+last.limit-r.elapsed.Truncate(time.Microsecond), 0))
+	r.releaseTaken(taken, h.pause)
+	return h
 }
 
 // opened notes that a hold was opened: it is life, and signals count from the first on that limits the silence.
@@ -310,7 +326,7 @@ func (r *modelRun) opened(limit watchdog.HoldLimit) {
 
 func (r *modelRun) held(key string) *modelHold {
 	for _, h := range r.holds {
-		if h.key == key && !h.inside {
+		if h.key == key && !h.inside && !h.left {
 			return h
 		}
 	}
@@ -327,7 +343,9 @@ func (r *modelRun) settle() {
 
 // pause is a hold's that stops the wall clock, from now on.
 func (r *modelRun) pause(key string, layer bool, limit time.Duration) *modelPause {
-	p := &modelPause{key: key, layer: layer, opened: r.elapsed.Truncate(time.Microsecond), limit: limit}
+	p := &modelPause{
+		key: key, layer: layer, opener: r.opener, opened: r.elapsed.Truncate(time.Microsecond), limit: limit,
+	}
 	e := &modelEntry{opens: p, facts: []*modelFact{
 		{kind: "hold", apply: func(w *modelWindow) { w.pauses = append(w.pauses, p) }},
 	}}
@@ -339,22 +357,28 @@ func (r *modelRun) pause(key string, layer bool, limit time.Duration) *modelPaus
 
 // unpause ends it, and the ladder of its hold.
 func (r *modelRun) unpause(p *modelPause, ended []*modelDirective) {
-	if p == nil && len(ended) == 0 {
-		return
+	if p != nil || len(ended) > 0 {
+		r.recordRelease(p, nil, ended)
 	}
+}
+
+// recordRelease ends a pause, for the one that took it over if one did.
+func (r *modelRun) recordRelease(p, by *modelPause, ended []*modelDirective) {
 	at := r.elapsed.Truncate(time.Microsecond)
 	f := &modelFact{kind: "release", apply: endAll(ended)}
 	if p != nil {
-		f.key = [2]any{"release", p}
+		f.key = [3]any{"release", p, by}
 		f.apply = func(w *modelWindow) {
 			endAll(ended)(w)
-			p.closed, p.released = true, at
+			if by == nil || !p.closed || !p.closedByOpener && at < p.released {
+				p.closed, p.released, p.closedByOpener = true, at, by == nil
+			}
 		}
 	}
 	r.pend(&modelEntry{facts: []*modelFact{f}, closes: p})
 	if p != nil {
 		known := r.known(p)
-		known.own, known.closed, known.released = true, true, at
+		known.closed, known.released = true, at
 	}
 	r.due = true
 }
@@ -370,20 +394,22 @@ func (r *modelRun) known(p *modelPause) *modelKnown {
 
 // closed reports whether the store knows that a hold which another process left open was closed by that.
 func (n modelNews) closed(h *modelHold) bool {
-	if h == nil || !h.restored {
+	if h == nil || !h.left {
 		return false
 	}
 	i := slices.Index(n.of, h.pause)
 	return i >= 0 && n.pauses[i].closed
 }
 
-// learnPauses counts what the store knows of other processes, and lets go of holds that the process which opened them
-// has closed.
+// learnPauses counts what the store knows of other processes, and lets go of holds that these have closed.
 func (r *modelRun) learnPauses(news modelNews) {
 	before := slices.Clone(r.pauses)
 	r.pauses = r.pausesWith(news)
-	for i, now := range r.pauses[:len(before)] {
-		if now != before[i] {
+	for i, now := range r.pauses {
+		switch {
+		case i >= len(before) && !now.closed:
+			r.leftOpen = append(r.leftOpen, &modelLeft{modelPause: now.of})
+		case i < len(before) && now != before[i]:
 			r.letGo(now.of)
 		}
 	}
@@ -405,24 +431,39 @@ func (r *modelRun) pausesWith(news modelNews) []modelKnown {
 }
 
 func (r *modelRun) letGo(p *modelPause) {
+	r.leftOpen = slices.DeleteFunc(r.leftOpen, func(l *modelLeft) bool { return l.modelPause == p })
 	before := len(r.holds)
-	r.holds = slices.DeleteFunc(r.holds, func(h *modelHold) bool {
-		h.closed = h.closed || h.restored && h.pause == p
-		return h.closed
-	})
+	r.holds = slices.DeleteFunc(r.holds, func(h *modelHold) bool { return h.left && h.pause == p })
 	if len(r.holds) < before {
 		r.changed = r.elapsed
 	}
 }
 
-// takeLeft ends the pauses of layers of a process that is gone, whose hold is opened again.
-func (r *modelRun) takeLeft(key string) {
-	r.leftOpen = slices.DeleteFunc(r.leftOpen, func(p *modelPause) bool {
-		if p.key == key {
-			r.unpause(p, nil)
+// takeLeft takes what was left open with a key and is known to be nobody's any more. The others stay beside it.
+func (r *modelRun) takeLeft(key string, layer bool) (taken []*modelLeft) {
+	r.leftOpen = slices.DeleteFunc(r.leftOpen, func(l *modelLeft) bool {
+		switch {
+		case l.key != key || l.layer != layer:
+			return false
+		case !l.opener.over || l.opener.elsewhere:
+			if l.hold != nil {
+				l.hold.beside = true
+			}
+			return false
 		}
-		return p.key == key
+		if l.hold != nil || l.opened+l.limit >= r.elapsed {
+			taken = append(taken, l)
+		}
+		return true
 	})
+	return taken
+}
+
+func (r *modelRun) releaseTaken(taken []*modelLeft, by *modelPause) {
+	for _, l := range taken {
+		r.letGo(l.modelPause)
+		r.recordRelease(l.modelPause, by, nil)
+	}
 }
 
 // release closes a hold, here and on the run around.
@@ -451,26 +492,28 @@ func (h *modelHold) release() bool {
 
 // restoreHolds takes up what is open in the store. Those of layers stop the wall clock and hold nothing.
 func (r *modelRun) restoreHolds() {
-	news := r.read()
-	order := make([]int, len(news.of))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(news.pauses[a].opened, news.pauses[b].opened) })
-	r.learnPauses(news)
-	for _, i := range order {
-		switch p := news.of[i]; {
-		case p.closed:
-		case p.layer:
-			r.leftOpen = append(r.leftOpen, p)
-		case r.held(p.key) == nil:
-			stands := r.rungOf("hold", p.key)
-			ladder := r.budget.Ladders.Hold
-			waited := len(ladder) > 0 && stands >= len(ladder) && ladder[len(ladder)-1] == watchdog.DirectiveWait
-			r.holds = append(r.holds, &modelHold{
-				run: r, key: p.key, opened: p.opened, limit: p.limit, pause: p, restored: true,
-				rung: modelRung{rung: stands, at: p.opened, last: waited},
-			})
+	r.learnPauses(r.read())
+	slices.SortStableFunc(r.leftOpen, func(a, b *modelLeft) int { return cmp.Compare(a.opened, b.opened) })
+	for i, l := range r.leftOpen {
+		if l.layer {
+			continue
 		}
+		l.hold = r.expect(l.modelPause)
+		l.hold.beside = slices.ContainsFunc(r.leftOpen[i+1:], func(later *modelLeft) bool {
+			return later.key == l.key && !later.layer
+		})
 	}
+}
+
+// expect has what was left open expect silence.
+func (r *modelRun) expect(p *modelPause) *modelHold {
+	stands := r.rungOf("hold", p.key)
+	ladder := r.budget.Ladders.Hold
+	waited := len(ladder) > 0 && stands >= len(ladder) && ladder[len(ladder)-1] == watchdog.DirectiveWait
+	h := &modelHold{
+		run: r, key: p.key, opened: p.opened, limit: p.limit, pause: p, left: true,
+		rung: modelRung{rung: stands, at: p.opened, last: waited},
+	}
+	r.holds = append(r.holds, h)
+	return h
 }

@@ -149,7 +149,8 @@ func newPastimes(seed uint64, logs bool) *pastimes {
 
 func (h *pastimes) newProcess(name string) *process {
 	c := &hostClock{Mock: clock.NewMock(), real: &h.real}
-	p := &process{name: name, connection: &connection{database: h.database}, uptime: !h.chance(4)}
+	p := &process{name: name, uptime: !h.chance(4)}
+	p.connection = &connection{database: h.database, elsewhere: h.chance(3), openers: map[string]bool{}}
 	p.host = &modelHost{clock: c, transactional: h.chance(2)}
 	p.cfg = watchdog.Config{Store: p.connection, Budget: h.budget, PollOnly: true, Logger: quiet, Clock: c}
 	if p.host.transactional {
@@ -158,7 +159,7 @@ func (h *pastimes) newProcess(name string) *process {
 	if p.uptime {
 		p.cfg.Clock = uptimeHost{c}
 	}
-	h.say("%s: transactional %v, uptime %v", name, p.host.transactional, p.uptime)
+	h.say("%s: transactional %v, uptime %v, elsewhere %v", name, p.host.transactional, p.uptime, p.connection.elsewhere)
 	return p
 }
 
@@ -422,6 +423,8 @@ func (h *pastimes) detach(p *process, kill bool) {
 			h.close(g)
 		}
 	}
+	p.runs[0].model.opener.over = true
+	p.connection.kill()
 	p.runs = nil
 }
 
@@ -501,7 +504,7 @@ func (h *pastimes) open(g *guarded) {
 	if h.chance(2) {
 		limit.Idle = time.Duration(1+h.rng.IntN(3)) * time.Minute
 	}
-	if limit.PausesWallClock && h.pausesBeginNow(g.model) { // which of two is the first is known to their process only
+	if (limit.PausesWallClock || len(g.model.leftOpen) > 0) && h.pausesBeginNow(g.model) { // which of two is the first is known to their process only
 		h.passBy(h.duration(time.Second) + time.Microsecond)
 		h.compare()
 	}

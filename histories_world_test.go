@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/procid"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A hostClock is the clock of one host. Real time goes on for all hosts alike; what a clock on the wall shows besides
@@ -80,7 +83,32 @@ func (d *database) keep(events []watchdog.Event) {
 // A connection is one process's way to the database, which can only be read whole.
 type connection struct {
 	*database
-	fault fault
+	fault     fault
+	elsewhere bool            // nothing is known of its process
+	openers   map[string]bool // the names of its attaches that opened holds
+}
+
+// opened has the events say of a process that it is elsewhere, and notes who opened holds.
+func (c *connection) opened(events []watchdog.Event) []watchdog.Event {
+	events = slices.Clone(events)
+	for i := range events {
+		var p record.Hold
+		if e := &events[i]; e.Type == watchdog.EventHold && json.Unmarshal(e.Payload, &p) == nil {
+			c.openers[p.Opener.Attach] = true
+			if c.elsewhere {
+				p.Opener.Boot = "elsewhere"
+				e.Payload = record.JSON(p)
+			}
+		}
+	}
+	return events
+}
+
+// kill has it known that its process is gone, unless that is elsewhere.
+func (c *connection) kill() {
+	for name := range c.openers {
+		procid.Detach(&record.Opener{Attach: name})
+	}
 }
 
 var errEndless = errors.New("the store is asked for ever")
@@ -100,7 +128,7 @@ func (c *connection) Append(_ context.Context, events ...watchdog.Event) error {
 	if err != nil || !c.fault.writes() || slices.ContainsFunc(events, c.refused) {
 		return cmp.Or(err, errDiskFull)
 	}
-	c.keep(events)
+	c.keep(c.opened(events))
 	if !c.fault.says() {
 		return errDiskFull
 	}
@@ -143,7 +171,7 @@ func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchan
 		if slices.ContainsFunc(events, c.refused) {
 			return errDiskFull
 		}
-		c.keep(events)
+		c.keep(c.opened(events))
 		x.Kept = nil
 		for _, e := range events {
 			x.Kept = append(x.Kept, c.ids[e.ID])
@@ -305,7 +333,7 @@ func (r *modelRun) layer(budget watchdog.Budget) (*modelRun, error) {
 	}
 	budget.WallClock = min(limitOf(budget.WallClock), left)
 	return &modelRun{
-		host: r.host, process: r.process, outer: r, budget: budget, digests: map[string]bool{},
+		host: r.host, process: r.process, outer: r, opener: r.opener, budget: budget, digests: map[string]bool{},
 		ends:   map[*modelPause]*modelEntry{},
 		window: newModelWindow(r.host.now()), elapsed: r.host.clock.Now().Sub(r.host.now()),
 		attached: r.host.clock.Now().Sub(r.host.now()),
@@ -333,7 +361,7 @@ func takeUp(p *process, w *modelWindow, budget watchdog.Budget) *modelRun {
 	at := max(host.clock.Now().Sub(w.start), 0)
 	r := &modelRun{
 		host: host, process: p, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at,
-		ends: map[*modelPause]*modelEntry{},
+		opener: &modelOpener{elsewhere: p.connection.elsewhere}, ends: map[*modelPause]*modelEntry{},
 	}
 	r.extended = w.extended
 	r.warned, r.wrapped = w.asked[modelAsk{"warning", r.allowed()}], w.asked[modelAsk{"wrap_up", r.allowed()}]

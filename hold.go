@@ -28,9 +28,13 @@ type HoldLimit struct {
 	// approval. It needs a Cap. In its own process the pause counts from its opening to its release, at once, whatever
 	// the store says. Both are recorded, as [EventHold] and [EventRelease]; other processes, and a restart, count what
 	// the store has, and a stop that one of them stored before stands. All layers of the run stand still with it, whether
-	// they begin before or meanwhile, and whichever of them has the hold. A hold whose process is gone stays open, and
-	// allows any silence: whoever opens one with its key takes it over, with its first Cap and an Idle of their own.
-	// [Budget].Safety goes on.
+	// they begin before or meanwhile, and whichever of them has the hold. [Budget].Safety goes on.
+	//
+	// A hold that another process has open, or left open when it was killed, allows any silence. Opening one with its key
+	// takes it over if its process is known to be gone: one of this machine and container that has ended, or of an earlier
+	// attempt by the [Config].Keeper. The hold that takes over lasts for what is left of the first Cap. If nothing is
+	// known of its process, as of one on another host without a Keeper, or if it lives, both are open: the wall clock
+	// stands still until each is closed or its Cap is over.
 	PausesWallClock bool
 }
 
@@ -60,23 +64,39 @@ type Hold struct {
 // Hold opens a hold under a key. [Hold.Close] closes it, or the end of the context or of the run, whichever comes
 // first. Prefer [Watchdog.During], which closes it whatever happens.
 //
-// The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit;
-// [ErrHeld] if a hold with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
+// The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, for a negative limit, and
+// for a nil context; [ErrHeld] if this process has a hold with that key open; or [ErrEnded] if the run has ended. On a
+// nil Watchdog it does nothing.
 func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold, error) {
 	if w == nil {
 		return nil, nil
+	}
+	if ctx == nil {
+		return nil, fmt.Errorf("hold %q: %w hold: its context is nil; use context.Background() for none", key, ErrInvalid)
 	}
 	h, err := w.r.open(key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("hold %q: %w", key, err)
 	}
+	h.closeWith(ctx)
+	return h, nil
+}
+
+// closeWith has the end of the context close the hold. That can be the host's code: if it panics, nothing is open.
+func (h *Hold) closeWith(ctx context.Context) {
+	done := false
+	defer func() {
+		if !done {
+			h.Close()
+		}
+	}()
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { h.Close() })
-		if !h.context.Register(&w.r.Run, stop, h.hold.Closed) {
+		if !h.context.Register(&h.r.Run, stop, h.hold.Closed) {
 			stop()
 		}
 	}
-	return h, nil
+	done = true
 }
 
 // During runs the work under a hold, which is closed when it returns or panics. An empty key is drawn, so that the same
@@ -128,6 +148,7 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		Kind: machine.OpenHold, ID: verdict.HoldID{Key: key}, Pauses: limit.PausesWallClock,
 		Limits: verdict.HoldLimits{Cap: limit.Cap, Idle: limit.Idle},
 	}
+	r.OpenAs(&in, r.attempt)
 	r.TakeAside(&in)
 	switch {
 	case in.Hold != nil:

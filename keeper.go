@@ -65,12 +65,24 @@ func (w *Watchdog) Attempt() Attempt {
 	if w == nil {
 		return Attempt{}
 	}
-	w.r.Lock()
-	defer w.r.Unlock()
-	if w.r.more == nil {
+	return w.r.attempted()
+}
+
+func (r *run) attempted() Attempt {
+	r.Lock()
+	defer r.Unlock()
+	if r.more == nil {
 		return Attempt{}
 	}
-	return w.r.more.attempt
+	return r.more.attempt
+}
+
+// attempt is the number of the attempt at the session, 0 if it is unknown.
+func (r *run) attempt() int {
+	for r.around() != nil {
+		r = r.around()
+	}
+	return r.attempted().Number
 }
 
 // SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a

@@ -10,6 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/procid"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -62,6 +63,7 @@ type ended struct {
 type extras struct {
 	waiters map[handle.Waiter]struct{} // for the end of a pause
 	failed  failedCompletes
+	opener  *record.Opener // of a session: who opens its holds
 }
 
 // extras are made at the first need. The caller holds the lock.
@@ -82,6 +84,43 @@ func (r *Run) Await(w handle.Waiter) {
 		r.more.waiters = map[handle.Waiter]struct{}{}
 	}
 	r.more.waiters[w] = struct{}{}
+}
+
+// OpenAs has a hold that stops the wall clock, or takes over one that does, opened by this attach to the session, which
+// is as long known to live as that has not ended. The attempt is what a keeper counts.
+func (r *Run) OpenAs(in *machine.Input, attempt func() int) {
+	var left map[string]*record.Opener
+	r.Locked(func() { left = r.Node.Openers(in.ID.Key) })
+	if !in.Pauses && len(left) == 0 {
+		return
+	}
+	in.By, in.Gone = r.Tree.opener(attempt), map[string]bool{}
+	for opening, by := range left {
+		in.Gone[opening] = procid.Gone(by, in.By)
+	}
+}
+
+// opener names this attach to the session, from the first need on. It is nil where the session has ended.
+func (t *Tree) opener(attempt func() int) (by *record.Opener) {
+	s := t.session
+	s.Locked(func() {
+		if s.more != nil {
+			by = s.more.opener
+		}
+	})
+	if by != nil {
+		return by
+	}
+	made := procid.Attach(attempt()) // reads files
+	s.Locked(func() {
+		if !s.over() && s.extras().opener == nil {
+			s.more.opener, by, made = made, made, nil
+		} else if s.more != nil {
+			by = s.more.opener
+		}
+	})
+	procid.Detach(made)
+	return by
 }
 
 // Forget does not tell a waiter any more. The caller holds the lock.
@@ -330,5 +369,8 @@ func (r *Run) end(e *machine.Effect, k *Work) {
 	r.cancel(cause)
 	if r.endDependents(k, cause); r.outer == nil {
 		r.Tree.disarm(k)
+		if r.more != nil {
+			procid.Detach(r.more.opener)
+		}
 	}
 }

@@ -81,6 +81,13 @@ func (s *script) release(opening string, released time.Duration, resets ...strin
 	})
 }
 
+// take is a release by a hold that took the other one over.
+func (s *script) take(opening, by string, released time.Duration) {
+	s.add("release", record.Release{
+		SessionStartedAt: stamp(0), ReleasedSeconds: record.ExactSeconds(released), Opening: opening, TakenBy: by,
+	})
+}
+
 func (s *script) fold() fold.History { return fold.Of(fold.WindowID{}, *s) }
 
 // current is the window that a run is in whose host says that it began at noon.
@@ -129,7 +136,10 @@ func (s *randomScript) next() {
 	case 8:
 		s.add("hold", record.Hold{SessionStartedAt: s.of(), OpenedSeconds: budget, CapSeconds: 9})
 	case 9:
-		s.add("release", record.Release{SessionStartedAt: s.of(), Opening: s.id(), ReleasedSeconds: record.Seconds(s.IntN(9))})
+		opening, at := s.id(), record.Seconds(s.IntN(9))
+		s.add("release", record.Release{
+			SessionStartedAt: s.of(), Opening: opening, ReleasedSeconds: at, TakenBy: []string{"", "e-1", "e-2"}[s.IntN(3)],
+		})
 	default:
 		s.add("progress", []string{`{"session_started_at":7}`, `{"resets":[]}`, `{"session_started_at":"2026-05-01T12:00:00Z","resets":7}`}[s.IntN(3)])
 	}

@@ -144,7 +144,7 @@ func (p *progressPayload) applyTo(_ *History, w *Window, e *Event) { w.reset(p.R
 
 func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
 	known := w.pauses[e.ID]
-	known.Hold, known.Layer, known.opened = p.Hold, p.Layer, true
+	known.Hold, known.Layer, known.Opener, known.opened = p.Hold, p.Layer, p.Opener, true
 	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
 	w.setPause(e.ID, known)
 }
@@ -153,7 +153,7 @@ func (p *releasePayload) applyTo(_ *History, w *Window, e *Event) {
 	w.reset(p.Resets, e)
 	if p.Opening != "" {
 		known := w.pauses[p.Opening]
-		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true
+		known.release(record.Duration(p.ReleasedSeconds), p.TakenBy == "")
 		w.setPause(p.Opening, known)
 	}
 }

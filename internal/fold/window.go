@@ -133,13 +133,22 @@ func (w *Window) reset(ids []string, e *Event) {
 // A Pause is a hold that stopped the wall clock, as the events tell of it.
 type Pause struct {
 	verdict.Pause
-	Hold, Layer string // its key, and the layer whose it is, if it is one's
+	Hold, Layer string         // its key, and the layer whose it is, if it is one's
+	Opener      *record.Opener // nil if it is not known
 }
 
 // A pause is what is known of one: its end may have been read, and not its opening.
 type pause struct {
 	Pause
 	opened bool
+	own    bool // its end is that of its opener
+}
+
+// release notes an end. That of its opener counts, which may have lived when it was taken over; else the first one.
+func (p *pause) release(at time.Duration, own bool) {
+	if own || !p.own && (!p.Closed || at < p.Released) {
+		p.Released, p.Closed, p.own = at, true, own
+	}
 }
 
 func (w *Window) setPause(id string, p pause) {

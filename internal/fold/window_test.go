@@ -512,3 +512,25 @@ func TestForgets(t *testing.T) {
 		require.ElementsMatch(t, []string{last, "e-5"}, slices.Collect(maps.Keys(maps.Collect(w.Standing()))))
 	})
 }
+
+// TestTakenOver protects how long a hold stopped the wall clock that was taken over: until its own process closed it, if
+// that lived, and else until the first one took it over.
+func TestTakenOver(t *testing.T) {
+	const h, m = time.Hour, time.Minute
+	for name, c := range map[string]struct {
+		closed func(s *script, opening string)
+		until  time.Duration
+	}{
+		"by one":            {func(s *script, o string) { s.take(o, "a", 3*m) }, 3 * m},
+		"by two":            {func(s *script, o string) { s.take(o, "a", 3*m); s.take(o, "b", 2*m); s.take(o, "c", 4*m) }, 2 * m},
+		"and closed before": {func(s *script, o string) { s.release(o, m); s.take(o, "a", 3*m) }, m},
+		"and closed later":  {func(s *script, o string) { s.take(o, "a", 3*m); s.release(o, 5*m) }, 5 * m},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s script
+			c.closed(&s, s.hold("tool", 0, h))
+			w := s.current()
+			require.Equal(t, c.until, verdict.PausedBefore(w.Paused(), h))
+		})
+	}
+}

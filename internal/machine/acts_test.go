@@ -3,6 +3,7 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -308,7 +309,11 @@ var keys = [...]string{"approval", "build", "fetch"}
 func (w *world) hold(r *run) {
 	in := machine.Input{
 		Kind: machine.OpenHold, ID: verdict.HoldID{Key: keys[w.rng.IntN(len(keys))]}, Pauses: w.chance(3),
-		Limits: verdict.HoldLimits{Cap: w.length(time.Minute)},
+		Limits: verdict.HoldLimits{Cap: w.length(time.Minute)}, By: &record.Opener{}, Gone: map[string]bool{},
+	}
+	openers := r.node.Openers(in.ID.Key)
+	for _, opening := range slices.Sorted(maps.Keys(openers)) {
+		in.Gone[opening] = w.chance(2)
 	}
 	if w.chance(3) {
 		in.Limits.Idle = w.length(20 * time.Second)
@@ -546,7 +551,12 @@ func (w *world) leave(r *run) {
 		Hold: keys[w.rng.IntN(len(keys))], SessionStartedAt: start, OpenedSeconds: record.ExactSeconds(at / 2),
 		CapSeconds: record.FloatSeconds(w.length(time.Minute).Truncate(time.Microsecond)),
 	}
-	add(record.EventHold, hold)
+	if w.chance(2) {
+		hold.Opener = &record.Opener{}
+	}
+	for range 1 + w.rng.IntN(2) {
+		add(record.EventHold, hold)
+	}
 	hold.Hold, hold.Layer = r.node.Run+"/l/"+keys[w.rng.IntN(len(keys))], r.node.Run+"/l"
 	add(record.EventHold, hold)
 	for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress, verdict.Hold} {
@@ -569,8 +579,9 @@ func (w *world) pauseElsewhere(r *run) {
 	if w.elsewhere = !w.elsewhere; w.elsewhere {
 		e.Type = record.EventHold
 		e.Payload = record.JSON(record.Hold{
-			Hold: "elsewhere", SessionStartedAt: start, OpenedSeconds: record.ExactSeconds(at - w.length(at+time.Second)/2),
-			CapSeconds: record.FloatSeconds(w.length(time.Minute).Truncate(time.Microsecond)),
+			Hold: keys[w.rng.IntN(len(keys))], SessionStartedAt: start,
+			OpenedSeconds: record.ExactSeconds(at - w.length(at+time.Second)/2),
+			CapSeconds:    record.FloatSeconds(w.length(time.Minute).Truncate(time.Microsecond)), Opener: &record.Opener{},
 		})
 	} else {
 		e.Type = record.EventRelease

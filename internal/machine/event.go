@@ -90,21 +90,27 @@ func (m Moment) progress(resets []string) Event {
 	})
 }
 
-func (m Moment) hold(key, layer string, p *verdict.Pause) Event {
+func (m Moment) hold(key, layer string, p *verdict.Pause, by *record.Opener) Event {
 	e := m.event(record.EventHold, "", record.Hold{
 		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), OpenedAt: record.Stamp(m.At),
 		OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
-		Parent: m.Parent, Window: m.fresh,
+		Parent: m.Parent, Window: m.fresh, Opener: by,
 	})
 	e.ID = p.ID
 	return e
 }
 
-// release says that a hold was closed. One that stopped the wall clock has one release, whoever writes it.
-func (m Moment) release(key, opening string, elapsed time.Duration, resets []string) Event {
-	return m.event(record.EventRelease, opening, record.Release{
+// release says that a hold was closed. One that stopped the wall clock has one release by its opener, and one by each
+// hold that took it over: its opener may live all the same.
+func (m Moment) release(key, opening, takenBy string, elapsed time.Duration, resets []string) Event {
+	name := opening
+	if takenBy != "" {
+		name += " " + takenBy
+	}
+	return m.event(record.EventRelease, name, record.Release{
 		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), ReleasedAt: record.Stamp(m.At),
 		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: m.Parent, Window: m.fresh, Opening: opening,
+		TakenBy: takenBy,
 	})
 }
 

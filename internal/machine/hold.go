@@ -12,55 +12,51 @@ import (
 type Hold struct {
 	id     verdict.HoldID
 	closed bool
-	// pause is how it stops the wall clock, nil if it does not.
+	// pause is how it stops the wall clock, nil if it does not, and opening where the record of that stands.
 	pause   *verdict.Pause
-	opening *State // of the pause; nil if another process opened it
-	// restored tells that a process which is gone opened it, and nobody has taken it over.
-	restored bool
-	outer    *Hold // the same on the run around a layer
+	opening *State
+	outer   *Hold // the same on the run around a layer
 }
 
 // Closed reports whether it was closed.
 func (h *Hold) Closed() bool { return h.closed }
 
-// openHold opens a hold on its run and on those around it. If a process that is gone left a hold with the key open, it
-// is that one.
+// openHold opens a hold on its run and on those around it. It takes over those with its key that processes which are
+// gone left open.
 func (n *Node) openHold(in *Input) {
-	open, limits := n.signs().Holds.Find(in.ID), in.Limits
-	in.Held = open != nil
-	if in.Held && !open.Owner.(*Hold).restored {
+	if in.Held = n.signs().Holds.Find(in.ID) != nil; in.Held {
 		return
 	}
-	if limits.Idle == verdict.Never || n.Disabled {
-		limits.Idle = 0
-	} else if limits.Idle > 0 {
+	if in.Limits.Idle == verdict.Never || n.Disabled {
+		in.Limits.Idle = 0
+	} else if in.Limits.Idle > 0 {
 		n.Heed()
 	}
-	if in.Held {
-		in.Hold = open.Owner.(*Hold)
-		in.Hold.restored = false
-		n.seen.Signs.Pauses.TakeOver(in.Hold.pause.ID)
-		n.take(verdict.Signal{
-			Kind: verdict.SignalTakeOver, Key: in.ID.Key, Serial: in.ID.Serial, Idle: limits.Idle,
-		})
+	in.Hold = &Hold{id: in.ID}
+	if taken := n.takeLeft(in.ID.Key, false, in.Gone); len(taken) > 0 {
+		n.takeOver(in.Hold, taken, in)
 	} else {
-		in.Hold = &Hold{id: in.ID}
-		n.hold(in.Hold, limits)
+		n.hold(in.Hold, in.Limits)
 		if in.Pauses {
-			n.pauseClock(in.Hold, "", limits.Cap)
+			n.pauseClock(in.Hold, "", in.Limits.Cap, in.By)
 		}
-		n.openAround(in)
 	}
+	n.openAround(in)
 	n.look()
+}
+
+// keyAround is the key that a hold of a layer has on the runs around.
+func (n *Node) keyAround(key string) string {
+	if key == "" {
+		return ""
+	}
+	return n.Run + "/" + key
 }
 
 // openAround opens a hold on each of the runs around a layer that have not ended. Each is a hold of its own, whatever
 // the others are called, without a cap and with any silence allowed, because it ends with the one inside.
 func (n *Node) openAround(in *Input) {
-	key, inside := n.Run+"/"+in.ID.Key, in.Hold
-	if in.ID.Key == "" {
-		key = ""
-	}
+	key, inside := n.keyAround(in.ID.Key), in.Hold
 	for layer, around := n, n.outer; around != nil; layer, around = around, around.outer {
 		inside.outer = &Hold{}
 		inside = inside.outer
@@ -70,10 +66,9 @@ func (n *Node) openAround(in *Input) {
 		inside.id = verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}
 		around.hold(inside, verdict.HoldLimits{Cap: verdict.Never})
 		if in.Pauses {
-			for _, left := range around.more.takeLeft(key) { // by a process that is gone: the hold is opened again
-				around.recordRelease(verdict.HoldID{Key: key}, &left.Pause, nil)
-			}
-			around.pauseClock(inside, layer.Run, in.Limits.Cap)
+			taken := around.takeLeft(key, true, in.Gone) // the hold is opened again, with a cap of its own
+			around.pauseClock(inside, layer.Run, in.Limits.Cap, in.By)
+			around.releaseTaken(taken, inside.pause.ID)
 		}
 		around.look()
 	}
@@ -115,7 +110,10 @@ func (n *Node) closeHolds() {
 		return
 	}
 	for _, owner := range n.seen.Signs.Holds.Owners() {
-		h := owner.(*Hold)
+		h, own := owner.(*Hold)
+		if !own {
+			continue
+		}
 		h.closed = true
 		for around, outer := n.outer, h.outer; outer != nil && !outer.closed; around, outer = around.outer, outer.outer {
 			if around.phase == Over { // before the hold was opened, while the end of a layer inside was recorded
@@ -128,36 +126,20 @@ func (n *Node) closeHolds() {
 	n.seen.Signs.CloseAll(n.now())
 }
 
-// leftOpen is the pause of the hold whose cap was exceeded, if another process opened it and nobody took it over: that
-// process may live and have closed it.
-func leftOpen(s *verdict.Signs, v *verdict.Verdict) (pause string) {
-	if v.Limit != verdict.Hold {
-		return ""
-	}
-	open := s.Holds.Find(verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial})
-	if open == nil {
-		return ""
-	}
-	if h := open.Owner.(*Hold); h.restored {
-		return h.pause.ID
-	}
-	return ""
-}
-
-// pauseClock has the wall clock stand still for a hold that was opened just now, and has that recorded. The pause is in
-// whole microseconds as its event has it: what this process counts is what the store says.
-func (n *Node) pauseClock(h *Hold, layer string, limit time.Duration) {
+// pauseClock has the wall clock stand still for a hold from now on, and has that recorded, with who opened it. The
+// pause is in whole microseconds as its event has it: what this process counts is what the store says.
+func (n *Node) pauseClock(h *Hold, layer string, limit time.Duration, by *record.Opener) {
 	p := &verdict.Pause{
 		ID: record.EventID("", "", "", ""), Opened: n.now().Truncate(time.Microsecond),
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	m := n.Moment(n.tree.Room.now)
-	e := laterEntry(record.EventHold, func() Event { return m.hold(h.id.Key, layer, p) })
+	e := laterEntry(record.EventHold, func() Event { return m.hold(h.id.Key, layer, p, by) })
 	e.Opens = true
 	n.record(e)
 	h.pause, h.opening = p, &e.State
 	n.stand(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
-	n.seen.Signs.Pauses.TakeOver(p.ID)
+	n.seen.Signs.Pauses.MakeOwn(p.ID)
 }
 
 // stand has the wall clock stand still from an instant on, or go on. The layers of a session do so with it: what is
@@ -196,48 +178,25 @@ func (n *Node) standWith(s verdict.Signal) {
 // recordRelease ends the pause of a hold that was closed just now, and has that recorded, if events tell of it.
 func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *State) {
 	var replaced []string
-	if n.more != nil {
-		replaced = n.more.given.take(func(g *given) bool { return g.on.Limit == string(verdict.Hold) && g.hold == id })
+	if n.more != nil && id.Serial == 0 { // one that is held around a layer has no ladder
+		replaced = n.more.given.take(func(g *given) bool { return g.on.Limit == string(verdict.Hold) && g.on.Hold == id.Key })
 	}
-	if pause == nil && len(replaced) == 0 {
-		return
-	}
-	m, elapsed, opened := n.Moment(n.tree.Room.now), n.now().Truncate(time.Microsecond), ""
-	if pause != nil {
-		opened = pause.ID
-	}
-	e := laterEntry(record.EventRelease, func() Event { return m.release(id.Key, opened, elapsed, replaced) })
-	e.Closes, e.Opening = pause != nil, opening
-	n.record(e)
-	if pause != nil {
-		n.stand(verdict.Signal{Kind: verdict.SignalUnpause, Key: opened, From: elapsed})
-		n.seen.Signs.Pauses.TakeOver(opened)
+	switch {
+	case pause != nil:
+		n.endPause(id.Key, pause.ID, "", opening, replaced)
+	case len(replaced) > 0:
+		n.endPause(id.Key, "", "", nil, replaced)
 	}
 }
 
-// learnPauses counts what the store has of the pauses of other processes, as it has it: otherwise a trip that yields to
-// it would do so for ever. A hold whose own process has closed it is closed here, too, unless it was taken over.
-func (n *Node) learnPauses(stored []verdict.Pause) {
-	if len(stored) == 0 {
-		return
-	}
-	signs := n.signs()
-	restored := map[string]*Hold{} // by the IDs of their pauses
-	for _, owner := range signs.Holds.Owners() {
-		if h := owner.(*Hold); h.restored {
-			restored[h.pause.ID] = h
-		}
-	}
-	for _, p := range signs.Pauses.News(stored) {
-		if _, opened := signs.Pauses.Find(p.ID); !opened {
-			n.stand(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
-		}
-		if !p.Closed {
-			continue
-		}
-		n.stand(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: p.Released})
-		if h := restored[p.ID]; h != nil {
-			n.take(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-		}
+// endPause has it recorded that a hold was closed just now, by the opening of the one that took it over if one did, and
+// ends its pause if it has one.
+func (n *Node) endPause(key, opened, by string, opening *State, replaced []string) {
+	m, elapsed := n.Moment(n.tree.Room.now), n.now().Truncate(time.Microsecond)
+	e := laterEntry(record.EventRelease, func() Event { return m.release(key, opened, by, elapsed, replaced) })
+	e.Closes, e.Opening = opened != "", opening
+	n.record(e)
+	if opened != "" {
+		n.stand(verdict.Signal{Kind: verdict.SignalUnpause, Key: opened, From: elapsed})
 	}
 }

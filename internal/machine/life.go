@@ -101,7 +101,7 @@ func (n *Node) cancel(in *Input) {
 func (n *Node) decide(v verdict.Verdict, reason string) {
 	t := n.beginTrip()
 	t.Verdict, t.Reason, t.Spend = v, reason, spendOf(n.Account, &v)
-	t.On, t.LeftOpen = fold.KeyOf(v.Limit, v.Hold, t.Spend), leftOpen(n.seen.Signs, &v)
+	t.On, t.LeftOpen = fold.KeyOf(v.Limit, v.Hold, t.Spend), n.leftOpen(&v)
 	t.Given = givenTo(n.seen.Spend, t.Spend)
 	if v.Limit == verdict.WallClock { // what takes it back, and costs as much as there are pauses
 		t.Pauses = n.seen.KnownPauses()

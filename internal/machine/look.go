@@ -29,6 +29,9 @@ func (n *Node) look() {
 			n.rest(v.Next)
 			return
 		}
+		if n.lapses(&v) {
+			continue
+		}
 		if v.Action == verdict.Cancel && !n.ObserveOnly {
 			n.decide(v, record.LimitReason(string(v.Limit)))
 			return
@@ -49,8 +52,7 @@ func (n *Node) tell(v verdict.Verdict, reason string) {
 		o.Reason, o.ids = reason, [2]string{min(one, other), max(one, other)}
 		if o.onLadder() {
 			o.replaces = n.extras().given.add(given{
-				id: o.ids[1], rung: v.Rung, on: fold.KeyOf(v.Limit, v.Hold, o.Spend),
-				hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial}, at: n.now(),
+				id: o.ids[1], rung: v.Rung, on: fold.KeyOf(v.Limit, v.Hold, o.Spend), at: n.now(),
 			}, v.Last)
 			n.Pulse.Load().awaitReset(true)
 		}
@@ -92,7 +94,6 @@ type given struct {
 	id   string // of its event
 	rung int
 	on   fold.Key
-	hold verdict.HoldID
 	at   time.Duration
 }
 

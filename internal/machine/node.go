@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -48,21 +47,8 @@ type kin struct{ layers, next, before *Node }
 // more is what few runs have.
 type more struct {
 	given   standing
-	left    []fold.Pause // those of layers of a process that is gone
+	left    []*left
 	command *record.CommandEnd
-}
-
-// takeLeft removes the pauses of a layer's hold with the key, and returns them.
-func (m *more) takeLeft(key string) (all []fold.Pause) {
-	if m != nil {
-		m.left = slices.DeleteFunc(m.left, func(p fold.Pause) bool {
-			if p.Hold == key {
-				all = append(all, p)
-			}
-			return p.Hold == key
-		})
-	}
-	return all
 }
 
 func (m *more) rungOf(on fold.Key) int {

@@ -187,7 +187,7 @@ const (
 	LookAround                      // at the run and those around it
 	Sign                            // a sign of life: Progress
 	Awaited                         // a sign that waits to be looked at was noted in the pulse
-	OpenHold                        // ID, Limits, Pauses; sets Hold, Held, Wait
+	OpenHold                        // ID, Limits, Pauses, By, Gone; sets Hold, Held, Wait
 	CloseHold                       // Hold, of this run; sets Done
 	Cancel                          // another guard's: Guard; sets Done, Trip, Wait
 	Complete                        // the work is done; sets Trip, Wait
@@ -209,7 +209,9 @@ type Input struct {
 	ID       verdict.HoldID
 	Limits   verdict.HoldLimits
 	Pauses   bool
-	Progress bool // of a sign
+	By       *record.Opener  // who opens the hold
+	Gone     map[string]bool // the openings in [Node.Openers] whose openers are known to be gone
+	Progress bool            // of a sign
 
 	Hold  *Hold
 	Guard *Guard

@@ -17,14 +17,22 @@ import (
 // held is the event of a hold of another process, or of a layer there, that stops the wall clock from an instant of the
 // window on.
 func held(id, key, layer string, at, limit time.Duration) fold.Event {
+	return heldBy(&record.Opener{Attach: id}, id, key, layer, at, limit)
+}
+
+// heldBy is held with its opener, nil for one of an older version.
+func heldBy(by *record.Opener, id, key, layer string, at, limit time.Duration) fold.Event {
 	return fold.Event{
 		ID: id, AggregateID: "s", Type: record.EventHold, Timestamp: noon.Add(at),
 		Payload: record.JSON(record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
-			CapSeconds: record.FloatSeconds(limit), Layer: layer,
+			CapSeconds: record.FloatSeconds(limit), Layer: layer, Opener: by,
 		}),
 	}
 }
+
+// lives is the host of openers that live.
+const lives = "lives"
 
 // released is the event of its release.
 func released(opening string, at time.Duration) fold.Event {
@@ -140,29 +148,28 @@ func TestForeignPause(t *testing.T) {
 		adopt(g, opened, released(opened.ID, time.Minute))
 		require.Zero(t, g.worked(g.runs[0]))
 	})
-	t.Run("this process's for one that it closed", func(t *testing.T) {
-		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
-		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
-		g.pass(time.Minute)
+	inHour(t, "this process's for one that it closed", func(t *testing.T, g *rig) {
+		h, opened := own(g)
+		g.pass(2 * time.Minute)
 		require.True(t, g.release(h))
-		adopt(g, held("e", "approval", "", time.Minute, 10*time.Minute), released("e", 90*time.Second))
-		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+		adopt(g, opened, released(opened.ID, time.Minute))
+		require.Zero(t, g.worked(g.runs[0]))
 	})
-	t.Run("this process's for one that it took over", func(t *testing.T) {
+	t.Run("the other's for one that this one took over, and it stays open", func(t *testing.T) {
 		opened := held("e", "approval", "", time.Minute, 10*time.Minute)
 		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		adopt(g, opened, released("e", 90*time.Second))
-		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+		require.Equal(t, 90*time.Second, g.worked(g.runs[0]))
 		require.False(t, h.Closed())
 		require.Equal(t, 1, g.runs[0].Seen().Signs.Holds.Len())
 	})
-	t.Run("this process's for one of a layer that it opened again", func(t *testing.T) {
+	t.Run("the other's for one of a layer that this one opened again", func(t *testing.T) {
 		opened := held("e", "s/build", "s/l", time.Minute, 10*time.Minute)
 		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
 		g.hold(g.layer(g.runs[0], hour()), "build", verdict.HoldLimits{Cap: time.Hour}, true)
 		adopt(g, opened, released("e", 90*time.Second))
-		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+		require.Equal(t, 90*time.Second, g.worked(g.runs[0]))
 	})
 	t.Run("of two of a layer, its own for the one that it opened again", func(t *testing.T) {
 		g := attached(t, hour(), 2*time.Minute, windowOf(
@@ -174,6 +181,17 @@ func TestForeignPause(t *testing.T) {
 			pause, _ := g.runs[0].Seen().Signs.Pauses.Find(opening)
 			require.True(t, pause.Closed, key)
 		}
+	})
+	t.Run("this process's and that of one that it took over and that lives", func(t *testing.T) {
+		opened := held("e", "approval", "", time.Minute, time.Hour)
+		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		g.pass(time.Minute)
+		require.True(t, g.release(h))
+		g.pass(2 * time.Minute)
+		require.Equal(t, 3*time.Minute, g.worked(g.runs[0]))
+		adopt(g, opened, released("e", 4*time.Minute))
+		require.Equal(t, 2*time.Minute, g.worked(g.runs[0]))
 	})
 	inHour(t, "nobody's in a layer that began when it was over", func(t *testing.T, g *rig) {
 		g.pass(2 * time.Minute)
@@ -273,10 +291,13 @@ func (g *rig) give(n *machine.Node, kind machine.InputKind) []machine.EffectKind
 	return g.feed(n, &machine.Input{Kind: kind})
 }
 
-// hold opens a hold.
+// hold opens a hold. All openers that are known and do not live are known to be gone.
 func (g *rig) hold(n *machine.Node, key string, limits verdict.HoldLimits, pauses bool) *machine.Hold {
 	in := machine.Input{
-		Kind: machine.OpenHold, ID: verdict.HoldID{Key: key}, Limits: limits, Pauses: pauses,
+		Kind: machine.OpenHold, ID: verdict.HoldID{Key: key}, Limits: limits, Pauses: pauses, Gone: map[string]bool{},
+	}
+	for opening, by := range n.Openers(key) {
+		in.Gone[opening] = by.Host != lives
 	}
 	g.feed(n, &in)
 	require.NotNil(g.t, in.Hold)

@@ -7,15 +7,13 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// restore takes up what the window's events say of the ladders and holds of a run that goes on. Who opened a hold that
-// is open is gone, and whoever opens one with the same key takes it over. Those of layers may be of a process that
-// lives: they stop the wall clock until their cap, or until a layer opens one with the key again, and hold nothing
-// else.
+// restore takes up what the window's events say of the ladders and holds of a run that goes on. A hold that is open
+// expects silence until it is released or its cap is over. One of a layer stops the wall clock until then and nothing
+// else: its layer ended with the process.
 func (n *Node) restore(found *fold.Window) {
 	var stand standing
 	for id, d := range found.Standing() {
-		hold := verdict.HoldID{Key: d.On.Hold}
-		stand = append(stand, given{id: id, rung: d.Rung, on: d.On, hold: hold, at: n.seen.Attached})
+		stand = append(stand, given{id: id, rung: d.Rung, on: d.On, at: n.seen.Attached})
 	}
 	if stand != nil {
 		n.extras().given = stand
@@ -26,26 +24,14 @@ func (n *Node) restore(found *fold.Window) {
 			}
 		}
 	}
-	n.learnPauses(found.Paused())
-	for _, p := range found.Pauses() {
-		switch id := (verdict.HoldID{Key: p.Hold}); {
-		case p.Closed:
-		case p.Layer != "":
-			n.extras().left = append(n.more.left, p)
-		case !n.signs().Held(id):
-			n.take(verdict.Signal{
-				Kind: verdict.SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap,
-				Rung: n.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil)),
-			})
-			n.seen.Signs.Holds.Find(id).Owner = &Hold{id: id, pause: &p.Pause, restored: true}
-		}
-	}
+	n.learnPauses(found.Pauses())
+	n.expectLeft()
 }
 
 // learn counts what others gave a run that goes on. It lets the timer look, and starts the warnings and the wrap-up
 // again where there is more.
 func (n *Node) learn(known *fold.Window) {
-	n.learnPauses(known.Paused())
+	n.learnPauses(known.Pauses())
 	if s := n.seen.Spend; s != nil && len(known.Given) > 0 {
 		for i := range s.Limits {
 			more := known.Given[KeyOfCount(&s.Limits[i])] - s.Counts[i].Extended

@@ -66,14 +66,17 @@ func holdOf(e watchdog.Event, p *record.Hold) Hold {
 	return Hold{Key: p.Hold, OpenedAt: e.Timestamp, Cap: span(p.CapSeconds), Layer: p.Layer, id: e.ID}
 }
 
-// release ends the hold that a release is of.
+// release ends the hold that a release is of. That of its own process counts, else that of the first one that took it
+// over.
 func release(holds []Hold, at time.Time, p *record.Release) {
 	if p.Opening == "" {
 		return
 	}
 	for i := len(holds) - 1; i >= 0; i-- { // it is one of the last ones
-		if holds[i].id == p.Opening {
-			holds[i].ReleasedAt = at
+		if h := &holds[i]; h.id == p.Opening {
+			if p.TakenBy == "" || h.ReleasedAt.IsZero() {
+				h.ReleasedAt = at
+			}
 			return
 		}
 	}

@@ -46,7 +46,11 @@ func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) (said string)
 	case watchdog.EventHold:
 		return fmt.Sprintf("hold %q stops the wall clock for at most %v", t.Holds[0].Key, t.Holds[0].Cap)
 	case watchdog.EventRelease:
-		_ = with(e, func(p *record.Release) { said = fmt.Sprintf("hold %q released", p.Hold) })
+		_ = with(e, func(p *record.Release) {
+			if said = fmt.Sprintf("hold %q released", p.Hold); p.TakenBy != "" {
+				said = fmt.Sprintf("hold %q taken over, its process was gone", p.Hold)
+			}
+		})
 	case watchdog.EventWarning: // the decision that an event of its own carries out
 		_ = with(e, func(p *record.Trip) { said = "decision: " + requestOfTrip(e, p).String() })
 	default:

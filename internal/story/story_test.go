@@ -90,6 +90,10 @@ var stories = map[string]func(s *script) story.Record{
 			Hold: "approval of Ada", SessionStartedAt: at(0), ReleasedAt: at(70 * time.Minute), ReleasedSeconds: 4200,
 			Opening: opening,
 		})
+		s.add(80*time.Minute, watchdog.EventRelease, record.Release{ // by one that did not know of that
+			Hold: "approval of Ada", SessionStartedAt: at(0), ReleasedAt: at(80 * time.Minute), ReleasedSeconds: 4800,
+			Opening: opening, TakenBy: "e-9",
+		})
 		s.add(2*time.Hour, watchdog.EventHold, record.Hold{
 			Hold: "approval of Bob", SessionStartedAt: at(0), OpenedAt: at(2 * time.Hour), OpenedSeconds: 7200,
 			CapSeconds: 1800, Layer: "s-1/deploy",

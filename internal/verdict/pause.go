@@ -16,7 +16,7 @@ type Pause struct {
 	// Released is when it ended; it counts once Closed is set.
 	Released time.Duration
 	Closed   bool
-	// Own says that this process opened it, took it over or ended it: it knows what became of it, whatever a store has.
+	// Own says that this process opened it: it knows what became of it, whatever a store has.
 	Own bool
 }
 
@@ -85,23 +85,28 @@ func (p *Pause) ended(told Pause) bool {
 	return true
 }
 
-// TakeOver makes a pause that is known one of this process's own.
-func (p *Pauses) TakeOver(id string) {
+// MakeOwn makes a pause that is known one of this process's own.
+func (p *Pauses) MakeOwn(id string) {
 	if known := p.index[id]; known != nil {
 		known.Own = true
 	}
 }
 
-// News returns what is news in what a store has, as [Pauses.Set] takes it: pauses of other processes, and their ends.
-// Of two ends the one that the store has counts.
+// News returns what is news in what a store has, as [Pauses.Set] takes it.
 func (p *Pauses) News(stored []Pause) (news []Pause) {
 	for _, s := range stored {
-		known, opened := p.Find(s.ID)
-		if !opened || !known.Own && s.Closed && (!known.Closed || known.Released != s.Released) {
+		if p.IsNews(s) {
 			news = append(news, s)
 		}
 	}
 	return news
+}
+
+// IsNews reports whether what a store has of a pause is news: a pause of another process, or its end. Of two ends that
+// which the store has counts.
+func (p *Pauses) IsNews(stored Pause) bool {
+	known, opened := p.Find(stored.ID)
+	return !opened || !known.Own && stored.Closed && (!known.Closed || known.Released != stored.Released)
 }
 
 // With returns these pauses and the others.

@@ -293,8 +293,8 @@ func TestPauses(t *testing.T) {
 	t.Run("of other processes count as a store has them, one's own do not", func(t *testing.T) {
 		var p verdict.Pauses
 		p.Set(verdict.Pause{ID: "own", Opened: 0, Cap: 100})
-		p.TakeOver("own")
-		p.TakeOver("unknown")
+		p.MakeOwn("own")
+		p.MakeOwn("unknown")
 		p.Set(verdict.Pause{ID: "other", Opened: 200, Cap: 100})
 		closed := func(id string, from, to time.Duration) verdict.Pause {
 			return verdict.Pause{ID: id, Opened: from, Cap: 100, Released: to, Closed: true}

@@ -107,10 +107,12 @@ func (s *Signs) Open(id HoldID, limits HoldLimits, now time.Duration) {
 	s.HoldsChanged = max(s.HoldsChanged, now)
 }
 
-// TakeOver records that an open hold has a new owner, who allows it that silence.
-func (s *Signs) TakeOver(id HoldID, idle, now time.Duration) {
+// TakeOver records that an open hold has a new owner, who knows it by another ID and allows it that silence.
+func (s *Signs) TakeOver(id, as HoldID, idle, now time.Duration) {
 	if open := s.Holds.Find(id); open != nil {
-		open.Idle = idle
+		delete(s.Holds.byID, id)
+		open.HoldID, open.Idle = as, idle
+		s.Holds.byID[as] = open
 		s.Holds.place(open)
 	}
 	s.HoldsChanged = max(s.HoldsChanged, now)
@@ -176,7 +178,8 @@ const (
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
 // Length is the cap of a hold, or the length of an extension. A pause counts from From on for at most Length, and until
 // From of the unpause with its key; a hold that was held before was opened then. Rung is where a hold, or the limit
-// Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
+// Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any. A hold that is taken over
+// has the Serial 0 from then on.
 type Signal struct {
 	Kind   SignalKind
 	At     time.Duration
@@ -204,7 +207,7 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 		s.Signs.HoldsChanged = changed
 		s.Signs.Holds.setRung(signal.hold(), limits.Ladders.heldOn(signal.Rung, signal.From))
 	case SignalTakeOver:
-		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
+		s.Signs.TakeOver(signal.hold(), HoldID{Key: signal.Key}, signal.Idle, signal.At)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
 	case SignalExtend:

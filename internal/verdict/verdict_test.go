@@ -488,7 +488,9 @@ func step(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 	slow.lull.ticks = 0
 	if rng.IntN(3) == 0 {
 		slow.holds[i].idle = rng.IntN(20)
-		signs.TakeOver(slow.holds[i].id, time.Duration(slow.holds[i].idle), at)
+		id := slow.holds[i].id
+		slow.holds[i].id.Serial = now
+		signs.TakeOver(id, slow.holds[i].id, time.Duration(slow.holds[i].idle), at)
 		return "take over"
 	}
 	signs.Close(slow.holds[i].id, at)

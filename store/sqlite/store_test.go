@@ -303,6 +303,7 @@ const childVariable = "WATCHDOG_SQLITE_CHILD"
 // childJobs get the file of the database and the argument of the job.
 var childJobs = map[string]func(file, argument string) error{
 	"append until killed": appendUntilKilled,
+	"hold until killed":   holdUntilKilled,
 	"race":                raceForIDs,
 	"open and append":     openAndAppend,
 	"read only":           func(file, _ string) error { return readOnly(file) },
