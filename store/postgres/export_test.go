@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +15,16 @@ import (
 // Setting returns one of the server's settings in a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
+}
+
+// Patient has the store wait for each lock for an hour, and returns it. It is for tests in which others hold a lock while
+// they do something, which takes a busy machine longer than [session.LockWait], and in which a call that must not wait
+// for a lock would wait for longer than its context allows. The store must not be in use.
+func (s *Store) Patient() *Store {
+	patient := strings.NewReplacer(strconv.FormatInt(session.LockWait.Milliseconds(), 10), "3600000").Replace
+	s.settings, s.beginQuery = patient(s.settings), patient(s.beginQuery)
+	s.qualified.Store(lockBuckets, patient(s.qualify(lockBuckets)))
+	return s
 }
 
 // A Planned is a statement whose plan is looked at, with arguments.

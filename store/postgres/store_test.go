@@ -452,6 +452,22 @@ func openAt(tb testing.TB, dsn string, cfg postgres.Config) *postgres.Store {
 	return s
 }
 
+// openPatient opens a store that waits for locks for as long as it takes, in an empty database, and a pool of another
+// program there.
+func openPatient(tb testing.TB) (*postgres.Store, *pgxpool.Pool) {
+	tb.Helper()
+	s, stranger := openNew(tb)
+	return s.Patient(), stranger
+}
+
+// shortly returns a context in which a call that a patient store has wait for a lock fails.
+func shortly(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
 // openNew opens a store in an empty database, and a pool of another program there.
 func openNew(tb testing.TB) (*postgres.Store, *pgxpool.Pool) {
 	tb.Helper()

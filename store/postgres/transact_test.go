@@ -221,7 +221,7 @@ func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 func TestSerializationFailure(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
-	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
+	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{}).Patient()
 	pool := hostPool(t, dsn)
 	attach(t, s, "run-1")
 	tx := begun(t, pool, "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
@@ -240,7 +240,7 @@ func TestSerializationFailure(t *testing.T) {
 func TestDeadlockRepeated(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
-	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}), hostPool(t, dsn)
+	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}).Patient(), hostPool(t, dsn)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-2', 'theirs', '{}', now()`
 	tx := begun(t, pool, insert, "event-2")
 	_, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
@@ -266,7 +266,7 @@ func TestDeadlockRepeated(t *testing.T) {
 // A batch that waits for the lock of an event holds no lock of a later ID.
 func TestInsertOrder(t *testing.T) {
 	t.Parallel()
-	s, pool := openNew(t)
+	s, pool := openPatient(t)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
 	tx := begun(t, pool, insert, "event-1")
 	result := make(chan error, 1)
