@@ -134,7 +134,7 @@ func ExampleConfig_asIncomplete() {
 
 // ActionIgnore only records the trip. This is a way to find good limits before they end any command.
 func ExampleTripAction() {
-	result, err := stall.Run(context.Background(), exec.Command("sleep", "0.5"), stall.Config{
+	result, err := stall.Run(context.Background(), exec.Command("sleep", "3"), stall.Config{
 		Step: "build", Store: &watchdog.Memory{}, NoOutput: 100 * time.Millisecond, OnStall: stall.ActionIgnore,
 	})
 	fmt.Println(result.Trip.Kind, result.Trip.Action, result.Finished, err)

@@ -40,6 +40,10 @@ func SetKillBound(bound time.Duration) (restore func()) {
 	return func() { killBound = before }
 }
 
+// EndingBound is how long Run may take after the last grace, and how much longer while it is not known whether what was
+// killed has ended.
+func EndingBound() (bound, unknown time.Duration) { return killBound + drainBound, unknownBound }
+
 // A Judge is the judge of a config, for tests that choose the times.
 type Judge struct{ judge }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -133,12 +134,14 @@ func TestFinishedWhileRecording(t *testing.T) {
 	}
 }
 
-// leaderOf waits for the process of the command that awaits a file.
+// leaderOf waits for the process of the command that awaits a file. A process that it starts has its arguments as well,
+// until it executes another program or, if package os only finds out what the system can do, ends.
 func leaderOf(tb testing.TB, cmd *exec.Cmd) (leader int) {
 	tb.Helper()
 	eventually(tb, "the command begins", func() bool {
 		for _, pid := range processesWith(tokenOf(cmd)) {
-			if commandLineHas(pid, "await:") {
+			fields := statOf(strconv.Itoa(pid))
+			if fields != nil && commandLineHas(pid, "await:") && isGuard(fields[2]) {
 				leader = pid
 			}
 		}
@@ -152,13 +155,18 @@ func leaderOf(tb testing.TB, cmd *exec.Cmd) (leader int) {
 func exits(tb testing.TB, pid int) {
 	tb.Helper()
 	eventually(tb, "the command ends", func() bool {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return true
-		}
-		fields := words(string(text[bytes.LastIndexByte(text, ')'):]))
-		return fields[1] == "Z" && fields[18] == "1"
+		fields := statOf(strconv.Itoa(pid))
+		return fields == nil || fields[1] == "Z" && fields[18] == "1"
 	})
+}
+
+// statOf returns what the system says of a process or a thread after its name, or nil if it is gone.
+func statOf(pid string) []string {
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return nil
+	}
+	return words(string(text[bytes.LastIndexByte(text, ')'):]))
 }
 
 // TestFinishedAtTheLimit checks commands that end at their limit, give or take: each is ended by a signal, or has
@@ -211,9 +219,9 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 // parentOf returns the parent process of a process.
 func parentOf(tb testing.TB, pid int) int {
 	tb.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(tb, err)
-	parent, err := strconv.Atoi(words(string(text[bytes.LastIndexByte(text, ')'):]))[2])
+	fields := statOf(strconv.Itoa(pid))
+	require.NotNil(tb, fields)
+	parent, err := strconv.Atoi(fields[2])
 	require.NoError(tb, err)
 	return parent
 }
@@ -258,9 +266,20 @@ func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	leader := leaderOf(t, cmd)
 	guard = parentOf(t, leader)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	eventually(t, "the guard stops", func() bool { return allStopped(guard) })
 	_ = script.Touch(file)
 	exits(t, leader)
 	return guard
+}
+
+// allStopped reports whether all threads of a process are stopped. One takes the signal, and until it has a processor
+// to do so the others go on.
+func allStopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread string) bool {
+		fields := statOf(strings.TrimPrefix(thread, "/proc/"))
+		return fields != nil && fields[1] != "T"
+	})
 }
 
 // TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals

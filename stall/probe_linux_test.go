@@ -378,13 +378,16 @@ func TestTail(t *testing.T) {
 	}
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
-	for says, redact := range map[string]func([]byte) []byte{
-		"Tail.Redact panicked":             func(p []byte) []byte { panic(string(p)) },
-		"Tail.Redact ended its goroutine":  func([]byte) []byte { runtime.Goexit(); return nil },
-		"Tail.Redact did not return in 2s": func(p []byte) []byte { <-hang; return p },
+	for says, c := range map[string]struct {
+		timeout time.Duration // of the disk as well
+		redact  func([]byte) []byte
+	}{
+		"Tail.Redact panicked":              {longTime, func(p []byte) []byte { panic(string(p)) }},
+		"Tail.Redact ended its goroutine":   {longTime, func([]byte) []byte { runtime.Goexit(); return nil }},
+		"Tail.Redact did not return in 10s": {10 * time.Second, func(p []byte) []byte { <-hang; return p }},
 	} {
 		inFixture(t, "is not written if "+says, func(t *testing.T, f *fixture) {
-			f.cfg.RecordTimeout, f.cfg.Tail = 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
+			f.cfg.RecordTimeout, f.cfg.Tail = c.timeout, &stall.Tail{Bytes: 100, Redact: c.redact}
 			result, _ := f.stalled(f.terminal("warn:oops"))
 			require.ErrorContains(t, result.ArtifactErr, says+"; the tail was not written")
 			require.NotContains(t, result.ArtifactErr.Error(), "oops")
