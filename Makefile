@@ -16,7 +16,7 @@ windows = ./internal/... ./stall/...
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
 outside  = $(adapters) bench tools
 # The packages of bench that go test can run anywhere. The browser has a target of its own.
-measuring = . ./histories ./internal/... ./redact ./survivors ./tables
+measuring = . ./histories ./internal/... ./redact ./survivors ./tables ./upgrades
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
 # SQLite is C that was translated to Go. The race detector would make it eight times slower, to look for races in the C;
