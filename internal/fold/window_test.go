@@ -521,10 +521,11 @@ func TestTakenOver(t *testing.T) {
 		closed func(s *script, opening string)
 		until  time.Duration
 	}{
-		"by one":            {func(s *script, o string) { s.take(o, "a", 3*m) }, 3 * m},
-		"by two":            {func(s *script, o string) { s.take(o, "a", 3*m); s.take(o, "b", 2*m); s.take(o, "c", 4*m) }, 2 * m},
-		"and closed before": {func(s *script, o string) { s.release(o, m); s.take(o, "a", 3*m) }, m},
-		"and closed later":  {func(s *script, o string) { s.take(o, "a", 3*m); s.release(o, 5*m) }, 5 * m},
+		"by one":                        {func(s *script, o string) { s.take(o, "a", 3*m) }, 3 * m},
+		"by two":                        {func(s *script, o string) { s.take(o, "a", 3*m); s.take(o, "b", 2*m); s.take(o, "c", 4*m) }, 2 * m},
+		"and closed before":             {func(s *script, o string) { s.release(o, m); s.take(o, "a", 3*m) }, m},
+		"and closed later, read before": {func(s *script, o string) { s.release(o, 5*m); s.take(o, "a", 3*m) }, 5 * m},
+		"and closed later":              {func(s *script, o string) { s.take(o, "a", 3*m); s.release(o, 5*m) }, 5 * m},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s script
