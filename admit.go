@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/ledger"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -56,7 +56,7 @@ func (r *run) checkCall(key string, most *Amount) error {
 	if flaw := most.flaw(); flaw != "" {
 		return r.invalidCall("amount", flaw)
 	}
-	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" && key != "" {
+	if flaw := event.Flaw(key, event.MaxAggregateID); flaw != "" && key != "" {
 		return r.invalidCall("key", "it "+flaw)
 	}
 	return nil

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -41,7 +41,7 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 }
 
 // Resume is [New] for when the user asks to go on with a run that a guard cancelled or that is complete. It opens a
-// fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
+// fresh window at this moment, recorded as [event.Resume] before Resume returns, so that the run does not stop at once
 // for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
 // still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
 // resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
@@ -172,7 +172,7 @@ func (r *run) warnOfLaterStart(found *fold.Window, at time.Time) {
 type resumption struct {
 	previous  fold.Window
 	startedAt time.Time
-	event     fold.Event
+	event     event.Event
 }
 
 // before is how the window before ended.
@@ -210,12 +210,11 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	made := &struct {
 		Watchdog
 		driver.Tree
-		store hostStore
-	}{store: hostStore{cfg.Store}}
+	}{}
 	r, t := &made.r, &made.Tree
 	r.settings = cfg.settings(classes)
-	t.Init(ctx, cfg.place(&made.store), &r.Run, r, machine.Name{
-		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
+	t.Init(ctx, cfg.place(), &r.Run, r, machine.Name{
+		Run: named.ID, Parent: named.Parent, StartedAt: event.Truncate(named.StartedAt),
 	})
 	r.Node.Rules = machine.Rules{
 		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, Records: cfg.RecordInterrupts,

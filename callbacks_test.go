@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // A blockingHandler is a log that hangs.
@@ -148,7 +149,7 @@ func TestLogOfCaller(t *testing.T) {
 			}, timeout)
 			store.set(func(s *flakyStore) { s.fail = nil })
 			took(wd.Close, 2*timeout)
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventInterrupt))
+			require.Equal(t, 1, countEvents(t, store, event.Interrupt))
 			if log == slog.Handler(blocking) {
 				require.EqualValues(t, 2, blocking.blocked.Load(), "it was told of all")
 			}
@@ -282,7 +283,7 @@ func TestCallbacksOfOneLook(t *testing.T) {
 			stop := cancelRun(t, wd, noOutput)
 			require.Equal(t, noOutput.Reason, stop.Code)
 			require.Equal(t, []string{"wait 1", "cancel 1"}, told.all())
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+			require.Equal(t, 1, countEvents(t, store, event.Cancel))
 			require.Equal(t, 1, warnings)
 			require.NoError(t, wd.Close())
 		})
@@ -336,7 +337,7 @@ func TestCancelIsLast(t *testing.T) {
 							requireAsked(t, want, readers[i].all(), pollOnly)
 						}
 						require.Empty(t, polled(wd), "after the cancel")
-						require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+						require.Equal(t, 1, countEvents(t, store, event.Cancel))
 					})
 				}
 			})

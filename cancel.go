@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -67,7 +68,7 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 }
 
 func (c Cancellation) flaw() string {
-	if flaw := record.TextFlaw(string(c.Reason), maxReason); flaw != "" {
+	if flaw := event.Flaw(string(c.Reason), maxReason); flaw != "" {
 		return "its Reason " + flaw
 	}
 	switch read := codeOf(record.Reason(string(c.Reason))); {

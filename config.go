@@ -39,7 +39,7 @@ type Config struct {
 	// process signal what came before polling.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
-	// [EventWarning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
+	// [event.Warning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
 	// window, of a hold's cap for that hold, of idle in a stretch of silence, of no progress until there is some.
 	ObserveOnly bool
 	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
@@ -57,7 +57,7 @@ type Config struct {
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
 	// [github.com/seed62658d38/watchdog/session.Keeper]. It needs a Store. Layers are not kept.
 	Keeper Keeper
-	// RecordInterrupts records the end of the parent context as an [EventInterrupt], after the run has ended.
+	// RecordInterrupts records the end of the parent context as an [event.Interrupt], after the run has ended.
 	RecordInterrupts bool
 	// OnWarning is called once for each warning of this watchdog, after its event was recorded or could not be: on a
 	// goroutine of its own, or with PollOnly on the caller's. A panic in it is logged.
@@ -129,11 +129,16 @@ func (cfg *Config) recordTimeout() time.Duration {
 	return cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout)
 }
 
-func (cfg *Config) place(store *hostStore) journal.Place {
-	return journal.Place{
-		Store: store, Clock: cfg.Clock, Timeout: cfg.recordTimeout(), Inline: cfg.PollOnly || cfg.Disabled,
-		Instant: store.instant(),
+func (cfg *Config) place() journal.Place {
+	p := journal.Place{
+		Store: journal.StoreOf(cfg.Store), Clock: cfg.Clock, Timeout: cfg.recordTimeout(),
+		Inline: cfg.PollOnly || cfg.Disabled,
 	}
+	switch cfg.Store.(type) {
+	case *Memory, nowhere: // nobody has to wait for it
+		p.Instant = true
+	}
+	return p
 }
 
 // inForce is the valid config as it is carried out: without what must not be called for a run that nothing guards.

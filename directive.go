@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -183,9 +184,9 @@ func (s *Stop) EventID() string {
 	}
 	name := s.window
 	if name == "" {
-		name = record.Stamp(s.StartedAt).String()
+		name = event.Stamp(s.StartedAt).String()
 	}
-	return record.EventID(s.RunID, name, EventCancel, record.Once)
+	return record.EventID(s.RunID, name, event.Cancel, record.Once)
 }
 
 // Timeout reports whether a limit of time ended the run, as [net.Error] and os.IsTimeout have it.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
@@ -81,8 +82,8 @@ func TestObserveOnly(t *testing.T) {
 			require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
 		}
 		require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, kinds)
-		require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-		require.Contains(t, payloads(t, store, watchdog.EventWarning),
+		require.Zero(t, countEvents(t, store, event.Cancel))
+		require.Contains(t, payloads(t, store, event.Warning),
 			`"directive":"cancel","attempt":3,"observe_only":true`)
 	})
 	runFixture(t, "an observed run is not cancelled for the next attach, and is found over its wall clock once", func(b *fixture) {
@@ -92,7 +93,7 @@ func TestObserveOnly(t *testing.T) {
 		b.live(wd)
 		b.pass(time.Hour)
 		b.live(wd)
-		require.Equal(b.t, 1, strings.Count(payloads(b.t, b.store, watchdog.EventWarning), `"observe_only":true`))
+		require.Equal(b.t, 1, strings.Count(payloads(b.t, b.store, event.Warning), `"observe_only":true`))
 		b.live(b.attach())
 	})
 }
@@ -197,15 +198,15 @@ func TestProgressIsRecordedSoon(t *testing.T) {
 		runBubble(t, name, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 			after(minute + 1)
 			require.Equal(t, many(retry, 1), askedOf(wd))
-			events, err := store.Read(t.Context(), watchdog.AggregateType, wd.ID())
+			events, err := store.Read(t.Context(), event.AggregateType, wd.ID())
 			require.NoError(t, err)
-			require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
+			require.Equal(t, event.Warning, events[0].Type, "the decision is read before its directive")
 			wd.Progress()
 			after(minute * 9 / 10)
 			if pollOnly {
 				wd.Fired()
 			}
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventProgress))
+			require.Equal(t, 1, countEvents(t, store, event.Progress))
 		})
 	}
 }
@@ -243,7 +244,7 @@ func TestLadderAndItsEvents(t *testing.T) {
 func checkRungs(t *testing.T, store watchdog.EventStore) {
 	t.Helper()
 	const slack = 5 * time.Millisecond
-	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	events, err := store.Read(context.Background(), event.AggregateType, "s-1")
 	assert.NoError(t, err)
 	resetAt, given := map[string]time.Time{}, []givenRung{}
 	for _, e := range events {
@@ -255,7 +256,7 @@ func checkRungs(t *testing.T, store watchdog.EventStore) {
 		for _, id := range p.Resets {
 			resetAt[id] = e.Timestamp
 		}
-		if e.Type == watchdog.EventRetry {
+		if e.Type == event.Retry {
 			given = append(given, givenRung{e.ID, e.Timestamp, p.Attempt})
 		}
 	}
@@ -300,13 +301,13 @@ func TestObserveOnlyOnce(t *testing.T) {
 			inBubble(t, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 				for n := range 3 {
 					after(minute + 1)
-					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning), "by the timer")
+					require.Equal(t, n+1, countEvents(t, store, event.Warning), "by the timer")
 					after(time.Hour)
 					d, _ := wd.Poll()
 					require.Equal(t, watchdog.DirectiveCancel, d.Kind)
 					require.True(t, d.ObserveOnly)
 					require.Empty(t, askedOf(wd))
-					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning))
+					require.Equal(t, n+1, countEvents(t, store, event.Warning))
 					c.end(wd)
 				}
 				requireRunning(t, wd)
@@ -359,7 +360,7 @@ func TestExtend(t *testing.T) {
 		}
 		b.cfg.Budget.WallClock = watchdog.NoLimit
 		require.ErrorIs(b.t, b.attach().Extend(time.Hour), watchdog.ErrInvalid)
-		require.Empty(b.t, b.events(watchdog.EventExtend))
+		require.Empty(b.t, b.events(event.Extend))
 	})
 }
 
@@ -383,7 +384,7 @@ func TestWarnings(t *testing.T) {
 		require.Empty(b.t, told())
 		b.pass(1)
 		require.Equal(b.t, []float64{0.8, 0.8}, told(), "each process tells its host")
-		require.Len(b.t, b.events(watchdog.EventWarning), 1)
+		require.Len(b.t, b.events(event.Warning), 1)
 		require.NoError(b.t, other.Close())
 		b.attach()
 		require.Empty(b.t, told(), "a warning that was recorded before the attach is not given again")
@@ -397,7 +398,7 @@ func TestWarnings(t *testing.T) {
 		require.Equal(b.t, []float64{0.25, 0.5}, told())
 		b.pass(35 * time.Minute)
 		require.Equal(b.t, []float64{0.9}, told())
-		require.Len(b.t, b.events(watchdog.EventWarning), 3)
+		require.Len(b.t, b.events(event.Warning), 3)
 	})
 	runFixture(t, "they tell what is left, less the reserve until the run is asked to wrap up", func(b *fixture) {
 		b.cfg.Budget.Reserve, b.cfg.Budget.WarnAt = 8*time.Minute, []float64{0.8, 0.975}
@@ -446,7 +447,7 @@ func TestExtendSpend(t *testing.T) {
 			require.ErrorIs(f.t, err, watchdog.ErrInvalid)
 			require.ErrorContains(f.t, err, text)
 		}
-		require.Empty(f.t, f.events(watchdog.EventExtend))
+		require.Empty(f.t, f.events(event.Extend))
 		require.Equal(f.t, []int64{10, 10, 10}, allowed(wd))
 	})
 	t.Run("each limit by its own, again and again", func(t *testing.T) {
@@ -471,8 +472,8 @@ func TestExtendSpend(t *testing.T) {
 		wd := f.attach()
 		f.pass(2 * time.Minute)
 		require.ErrorIs(f.t, wd.ExtendSpend(watchdog.Spend{Requests: 5}), watchdog.ErrEnded)
-		require.Empty(f.t, f.events(watchdog.EventExtend))
-		require.Len(f.t, f.events(watchdog.EventCancel), 1)
+		require.Empty(f.t, f.events(event.Extend))
+		require.Len(f.t, f.events(event.Cancel), 1)
 	})
 }
 
@@ -521,7 +522,7 @@ func TestExtendedElsewhere(t *testing.T) {
 				admit(f.t, layer, most)
 			}
 			f.live(wd)
-			require.Empty(f.t, f.events(watchdog.EventCancel))
+			require.Empty(f.t, f.events(event.Cancel))
 		})
 	}
 	runFixture(t, "by too little for the call", func(f *fixture) {
@@ -531,7 +532,7 @@ func TestExtendedElsewhere(t *testing.T) {
 		r := refuse(f.t, wd, requests(20))
 		require.EqualValues(f.t, 15, r.Allowed)
 		require.Equal(f.t, watchdog.RequestsExceeded, wd.Stop().Code)
-		require.Len(f.t, f.events(watchdog.EventCancel), 1)
+		require.Len(f.t, f.events(event.Cancel), 1)
 	})
 	runSynced(t, "and many calls at once", func(t *testing.T) {
 		cfg := watchdog.Config{

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // untouched is a store, a keeper and the host's callbacks of a run that nothing guards: each call fails the test.
@@ -30,11 +31,11 @@ func (u untouched) Read(context.Context, string, string) ([]watchdog.Event, erro
 	return nil, u.called("Read")
 }
 
-func (u untouched) Select(context.Context, watchdog.Selection) ([]watchdog.Event, error) {
+func (u untouched) Select(context.Context, event.Selection) ([]watchdog.Event, error) {
 	return nil, u.called("Select")
 }
 
-func (u untouched) Transact(context.Context, ...*watchdog.Exchange) error {
+func (u untouched) Transact(context.Context, ...*event.Exchange) error {
 	return u.called("Transact")
 }
 

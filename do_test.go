@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // errLoop is what a loop returns that failed.
@@ -69,7 +70,7 @@ func (g *doing) stop(err error) *watchdog.Stop {
 // kinds returns the kinds of the run's events.
 func (g *doing) kinds() (kinds []string) {
 	g.Helper()
-	all, err := g.store.Memory.Read(context.Background(), watchdog.AggregateType, g.run.ID)
+	all, err := g.store.Memory.Read(context.Background(), event.AggregateType, g.run.ID)
 	require.NoError(g, err)
 	for _, e := range all {
 		kinds = append(kinds, e.Type)
@@ -106,13 +107,13 @@ func TestDoReturns(t *testing.T) {
 			require.Equal(g, "s-1", wd.ID())
 			return nil
 		}))
-		require.Equal(g, []string{watchdog.EventComplete}, g.kinds())
+		require.Equal(g, []string{event.Complete}, g.kinds())
 		require.ErrorIs(g, context.Cause(attached.Context()), watchdog.ErrComplete)
 		require.ErrorIs(g, g.do(g.notCalled), watchdog.ErrComplete)
 	})
 	runDo(t, "nil of a loop that said itself that the run is complete", func(g *doing) {
 		require.NoError(g, g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Complete() }))
-		require.Equal(g, []string{watchdog.EventComplete}, g.kinds())
+		require.Equal(g, []string{event.Complete}, g.kinds())
 	})
 	runDo(t, "the loop's own error, alone, and the run goes on", func(g *doing) {
 		var attached *watchdog.Watchdog
@@ -164,8 +165,8 @@ func TestDoStopped(t *testing.T) {
 			require.ErrorIs(g, err, context.DeadlineExceeded)
 			require.Equal(g, c.alone, err == error(stop)) //nolint:errorlint // this very error
 			require.ErrorContains(g, err, c.says)
-			require.Contains(g, g.kinds(), watchdog.EventCancel)
-			require.NotContains(g, g.kinds(), watchdog.EventComplete)
+			require.Contains(g, g.kinds(), event.Cancel)
+			require.NotContains(g, g.kinds(), event.Complete)
 			again := g.stop(g.do(g.notCalled))
 			require.Equal(g, stop.EventID(), again.EventID(), "a run that is stopped is not begun again")
 		})
@@ -239,7 +240,7 @@ func TestDoModes(t *testing.T) {
 			time.Sleep(5 * time.Hour)
 			return ctx.Err()
 		}))
-		require.Contains(g, g.kinds(), watchdog.EventComplete)
+		require.Contains(g, g.kinds(), event.Complete)
 	})
 	runDo(t, "disabled: nothing is recorded", func(g *doing) {
 		g.cfg.Disabled = true
@@ -290,7 +291,7 @@ func TestDoEnded(t *testing.T) {
 		})
 		var by *watchdog.Interruption
 		require.ErrorAs(g, err, &by)
-		require.Equal(g, []string{watchdog.EventInterrupt}, g.kinds())
+		require.Equal(g, []string{event.Interrupt}, g.kinds())
 	})
 	runDo(t, "by a Close of the loop's own: it is not complete", func(g *doing) {
 		err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Close() })
@@ -338,7 +339,7 @@ func TestDoStoreFails(t *testing.T) {
 		require.ErrorContains(g, err, "close watchdog of run s-1")
 	})
 	runDo(t, "for something else of a run that is complete: Do has the error of Close", func(g *doing) {
-		g.cfg.Store = &hookedStore{EventStore: g.store, append: refusing(watchdog.EventWarning)}
+		g.cfg.Store = &hookedStore{EventStore: g.store, append: refusing(event.Warning)}
 		err := g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(50 * time.Minute); return nil })
 		require.ErrorIs(g, err, errRefused)
 		require.ErrorContains(g, err, "close watchdog of run s-1")
@@ -378,8 +379,8 @@ func TestDoPanic(t *testing.T) {
 			require.ErrorAs(g, context.Cause(attached.Context()), &by)
 			require.Equal(g, "panic", by.By)
 			require.Equal(g, []*watchdog.Watchdog{attached}, keeper.ended, "the row does not stay active")
-			require.Equal(g, []string{watchdog.EventInterrupt}, g.kinds())
-			all, err := g.store.Memory.Read(g.Context(), watchdog.AggregateType, "s-1")
+			require.Equal(g, []string{event.Interrupt}, g.kinds())
+			all, err := g.store.Memory.Read(g.Context(), event.AggregateType, "s-1")
 			require.NoError(g, err)
 			require.NotContains(g, string(all[0].Payload), "canary")
 			g.goesOn()
@@ -392,7 +393,7 @@ func TestDoPanic(t *testing.T) {
 			<-ctx.Done()
 			panic("gone")
 		}))
-		require.Equal(g, []string{watchdog.EventWarning, watchdog.EventCancel}, g.kinds())
+		require.Equal(g, []string{event.Warning, event.Cancel}, g.kinds())
 		synctest.Wait()
 		require.NotContains(g, log.String(), "could not record")
 	})
@@ -435,7 +436,7 @@ func TestDoMethod(t *testing.T) {
 			return ctx.Err()
 		}))
 		require.Equal(g, []string{
-			watchdog.EventWarning, watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete,
+			event.Warning, event.Cancel, event.Resume, event.Complete,
 		}, g.kinds())
 		require.ErrorIs(g, wd.Do(g.notCalled), watchdog.ErrComplete)
 	})
@@ -490,7 +491,7 @@ func TestStopOf(t *testing.T) {
 		require.ErrorIs(b.t, err, tool)
 		require.Nil(b.t, watchdog.StopOf(err, b.run.ID))
 		require.Same(b.t, tool, watchdog.StopOf(err, "s-1/tool"))
-		require.Empty(b.t, b.events(watchdog.EventCancel), "the run can be attached to again")
+		require.Empty(b.t, b.events(event.Cancel), "the run can be attached to again")
 		require.NoError(b.t, b.attach().Close())
 	})
 	runFixture(t, "nor does it hide the run's", func(b *fixture) {

@@ -48,7 +48,7 @@
 // The host keeps the run's ID. Everything else is in the [EventStore], also when the run began, unless the host passes
 // [Run].StartedAt. Without a Store the run is kept in memory, and the zero [Run] is one that begins now.
 //
-// [Watchdog.Complete] is the normal end of a run. It is recorded as [EventComplete], and of it and a cancel the first
+// [Watchdog.Complete] is the normal end of a run. It is recorded as [event.Complete], and of it and a cancel the first
 // wins. A run that is complete never fires, however late it is attached: New returns an error that wraps [ErrComplete].
 //
 // # Limits

@@ -151,6 +151,9 @@ func TestWords(t *testing.T) {
 	packages, declared := exported(t), map[string]string{} // the folder of the type with that name
 	for dir, p := range packages {
 		for _, of := range p.Types {
+			if of.Decl.Specs[0].(*ast.TypeSpec).Assign.IsValid() { // an alias is the same type
+				continue
+			}
 			if other, twice := declared[of.Name]; twice && sameMeaning[of.Name] == "" {
 				t.Errorf("%s is a type in %s and in %s: rename one, or say what both mean", of.Name, dir, other)
 			}

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
+// Complete says that the run has done its work. It is recorded as [event.Complete], once, and then the run's context and
 // its open layers end, with [ErrComplete] as the cause. A complete run never fires, whoever attaches to it and however
 // late: New wraps [ErrComplete]. Resume opens a fresh window, to go on with it all the same. Call it before
 // [Watchdog.Close].
@@ -66,7 +65,7 @@ func (i *Interruption) Error() string {
 }
 
 // Interrupt ends the run for a reason from outside, such as "SIGINT" or "shutdown": at once, with an [Interruption] as
-// the cause of its context. Then it records that as [EventInterrupt]. It is not a stop: the run has not fired, and
+// the cause of its context. Then it records that as [event.Interrupt]. It is not a stop: the run has not fired, and
 // attaching again continues its window. The signal is written to the event; it must not hold anything secret.
 //
 // The error wraps [ErrInvalid] for a signal that is empty, has control characters or more than 100 characters;
@@ -83,7 +82,7 @@ func (w *Watchdog) Interrupt(signal string) error {
 }
 
 func (r *run) interrupt(signal string) error {
-	if flaw := record.TextFlaw(signal, maxSignal); flaw != "" {
+	if flaw := event.Flaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
 	began := clocks.Now(r.Tree.Clock)
@@ -97,7 +96,7 @@ func (r *run) interrupt(signal string) error {
 }
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
-func (r *run) interruptEvent(signal, name string) (e fold.Event) {
+func (r *run) interruptEvent(signal, name string) (e event.Event) {
 	r.Locked(func() { e = r.Node.Moment(r.Now()).Interrupt(signal, name) })
 	return e
 }
@@ -192,7 +191,7 @@ func Do(ctx context.Context, run Run, cfg Config, loop func(context.Context, *Wa
 // the store's error after one attempt, and the run is not; a loop that wants to try again calls Complete itself. The
 // error of [Watchdog.Close] is joined, too.
 //
-// A panic in loop passes through, as does [runtime.Goexit]. Before that the run ends, with an [EventInterrupt] of the
+// A panic in loop passes through, as does [runtime.Goexit]. Before that the run ends, with an [event.Interrupt] of the
 // signal "panic", which has nothing of what the panic says, and is closed; it can be attached to again.
 //
 // Do waits for loop as long as it takes: one that ignores its context is never left behind. (Package bound does that

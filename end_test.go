@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
@@ -38,7 +39,7 @@ func TestCancel(t *testing.T) {
 			Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
 			Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
 		}, b.cancelled(wd, noOutput))
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Len(b.t, b.events(event.Cancel), 1)
 		require.NoError(b.t, wd.Close())
 	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestCancel(t *testing.T) {
 				require.Equal(t, 1500*time.Millisecond, stop.Elapsed)
 				b.pass(time.Hour)
 				require.Equal(t, stop, requireStop(t, b.attach(), reason))
-				require.Len(t, b.events(watchdog.EventCancel), 1)
+				require.Len(t, b.events(event.Cancel), 1)
 			})
 		}
 	})
@@ -58,7 +59,7 @@ func TestCancel(t *testing.T) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.EqualError(t, stop,
 				"run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
-			require.NotContains(t, payloads(t, b.store, watchdog.EventCancel), "measured_seconds")
+			require.NotContains(t, payloads(t, b.store, event.Cancel), "measured_seconds")
 		})
 		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
@@ -78,8 +79,8 @@ func TestCancel(t *testing.T) {
 					require.True(t, d.ObserveOnly)
 					require.Equal(t, watchdog.CommandNoOutput, d.Reason)
 				}
-				require.Len(t, b.events(watchdog.EventWarning), 2)
-				require.Empty(t, b.events(watchdog.EventCancel))
+				require.Len(t, b.events(event.Warning), 2)
+				require.Empty(t, b.events(event.Cancel))
 				require.NoError(t, wd.Close())
 				b.live(b.attach())
 			})
@@ -192,15 +193,15 @@ func checkOneEnd(t *testing.T, r *race) {
 	var stop *watchdog.Stop
 	require.Equal(t, fired, errors.As(cause, &stop), "Fired and the context disagree: %v", cause)
 	require.Equal(t, stop, r.wd.Stop())
-	require.Equal(t, fired, countEvents(t, r.store, watchdog.EventCancel) == 1, "Fired and the events disagree")
+	require.Equal(t, fired, countEvents(t, r.store, event.Cancel) == 1, "Fired and the events disagree")
 	var interruption *watchdog.Interruption
-	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, watchdog.EventInterrupt) == 1)
-	require.Equal(t, errors.Is(cause, watchdog.ErrComplete), countEvents(t, r.store, watchdog.EventComplete) == 1)
+	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, event.Interrupt) == 1)
+	require.Equal(t, errors.Is(cause, watchdog.ErrComplete), countEvents(t, r.store, event.Complete) == 1)
 }
 
 func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {
 	t.Helper()
-	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	events, err := store.Read(context.Background(), event.AggregateType, "s-1")
 	require.NoError(t, err)
 	for _, e := range events {
 		if e.Type == kind {
@@ -250,7 +251,7 @@ func TestComplete(t *testing.T) {
 				both.Go(func() { _ = one.Complete() })
 				both.Go(func() { _, _ = other.Cancel(watchdog.Cancellation{Reason: "host_gone"}) })
 				both.Wait()
-				require.Len(t, append(b.events(watchdog.EventComplete), b.events(watchdog.EventCancel)...), 1)
+				require.Len(t, append(b.events(event.Complete), b.events(event.Cancel)...), 1)
 				require.Equal(t, context.Cause(one.Context()).Error(), context.Cause(other.Context()).Error())
 			})
 		}
@@ -278,7 +279,7 @@ func TestSync(t *testing.T) {
 			again := synced(b.t, wd)
 			require.Same(b.t, stop, again)
 			require.NoError(b.t, wd.Close())
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
+			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, event.Cancel))
 		})
 	}
 	runFixture(t, "the readers of directives are told, once", func(b *fixture) {
@@ -362,7 +363,7 @@ func TestSyncStoreFails(t *testing.T) {
 		b.pass(time.Second + 1)
 		close(hang)
 		require.Same(b.t, <-heeded, b.stopped(wd), "the limit's, which waits for the store behind it")
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Len(b.t, b.events(event.Cancel), 1)
 	})
 }
 

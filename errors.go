@@ -3,6 +3,7 @@ package watchdog
 import (
 	"errors"
 
+	"github.com/seed62658d38/watchdog/internal/invalid"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
@@ -12,7 +13,7 @@ var (
 	// ErrInvalid says that what the caller passed is wrong: a run, a config, a budget, an event, a name. The text says
 	// which field, with which value, and what to use. Nothing was changed. The other packages of this module wrap it,
 	// too.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = invalid.Err
 	// ErrParentEnded says that the context was done before the run was attached. New and Resume wrap it, with the
 	// context's cause.
 	ErrParentEnded = errors.New("parent context has ended")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/stall"
@@ -53,8 +54,8 @@ func TestStopReasons(t *testing.T) {
 	t.Run("docs/events.md lists every kind of event", func(t *testing.T) {
 		text := readText(t, "docs/events.md")
 		for _, kind := range []string{
-			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt, watchdog.EventWait,
-			watchdog.EventOverrun,
+			event.Cancel, event.Resume, event.Extend, event.Warning, event.Interrupt, event.Wait,
+			event.Overrun,
 		} {
 			require.Contains(t, text, "`"+kind+"`")
 		}
@@ -94,7 +95,7 @@ func TestExtendSpendBudget(t *testing.T) {
 		f.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Spend: watchdog.Spend{Requests: 5}}
 		require.NoError(t, f.attach().ExtendSpend(watchdog.Spend{Requests: 1}))
 		var payload map[string]any
-		require.NoError(t, json.Unmarshal(f.events(watchdog.EventExtend)[0].Payload, &payload))
+		require.NoError(t, json.Unmarshal(f.events(event.Extend)[0].Payload, &payload))
 		require.EqualValues(t, 0, payload["configured_budget_seconds"])
 		f.cfg.Disabled = true
 		require.NoError(t, f.attach().ExtendSpend(watchdog.Spend{Turns: 1}), "of a run that is disabled")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -36,40 +37,40 @@ func TestEventGoldens(t *testing.T) {
 		kind   string
 		happen func(b *fixture)
 	}{
-		"cancel_no_output": {watchdog.EventCancel, by(noOutput)},
-		"cancel_no_progress": {watchdog.EventCancel, func(b *fixture) {
+		"cancel_no_output": {event.Cancel, by(noOutput)},
+		"cancel_no_progress": {event.Cancel, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			by(watchdog.Cancellation{Reason: watchdog.CommandNoProgress, Elapsed: time.Minute, Budget: 30 * time.Second})(b)
 		}},
-		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.CommandTerminal})},
-		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
-		"cancel_host_lost":    {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionHostLost, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
-		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: "grade_regressing"})},
-		"observed_no_output":  {watchdog.EventWarning, func(b *fixture) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
-		"cancel": {watchdog.EventCancel, func(b *fixture) {
+		"cancel_terminal":     {event.Cancel, by(watchdog.Cancellation{Reason: watchdog.CommandTerminal})},
+		"cancel_idle_timeout": {event.Cancel, by(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
+		"cancel_host_lost":    {event.Cancel, by(watchdog.Cancellation{Reason: watchdog.SessionHostLost, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
+		"cancel_host":         {event.Cancel, by(watchdog.Cancellation{Reason: "grade_regressing"})},
+		"observed_no_output":  {event.Warning, func(b *fixture) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
+		"cancel": {event.Cancel, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(4*time.Hour + 1234567*time.Microsecond)
 			b.stopped(wd)
 		}},
-		"cancel_layer": {watchdog.EventCancel, func(b *fixture) {
+		"cancel_layer": {event.Cancel, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			cancelled(b)
 		}},
-		"resume":  {watchdog.EventResume, func(b *fixture) { cancelled(b); b.resume() }},
-		"warning": {watchdog.EventWarning, func(b *fixture) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
-		"cancel_hold": {watchdog.EventCancel, func(b *fixture) {
+		"resume":  {event.Resume, func(b *fixture) { cancelled(b); b.resume() }},
+		"warning": {event.Warning, func(b *fixture) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
+		"cancel_hold": {event.Cancel, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("tool: grep")
 			openHold(b.t, wd, "grep", watchdog.HoldLimit{Cap: 2 * time.Minute})
 			b.pass(3 * time.Minute)
 		}},
-		"retry": {watchdog.EventRetry, func(b *fixture) {
+		"retry": {event.Retry, func(b *fixture) {
 			b.cfg.Budget = laddered.Budget
 			b.attach().Note("tool: grep")
 			b.pass(11 * time.Minute)
 		}},
-		"wait_again": {watchdog.EventWait, func(b *fixture) {
+		"wait_again": {event.Wait, func(b *fixture) {
 			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
 			wd := b.attach()
 			openIdle(t, wd, "tool: grep", 10*time.Minute)
@@ -77,38 +78,38 @@ func TestEventGoldens(t *testing.T) {
 			wd.Activity()
 			b.pass(11 * time.Minute)
 		}},
-		"cancel_hold_idle": {watchdog.EventCancel, func(b *fixture) {
+		"cancel_hold_idle": {event.Cancel, func(b *fixture) {
 			openIdle(t, b.attach(), "tool: grep", 90*time.Second)
 			b.pass(2 * time.Minute)
 		}},
-		"decision": {watchdog.EventWarning, func(b *fixture) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
-		"observed": {watchdog.EventWarning, func(b *fixture) {
+		"decision": {event.Warning, func(b *fixture) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
+		"observed": {event.Warning, func(b *fixture) {
 			b.cfg.ObserveOnly = true
 			b.cfg.Budget.Idle = 10 * time.Minute
 			b.attach()
 			b.pass(11 * time.Minute)
 		}},
-		"extend": {watchdog.EventExtend, func(b *fixture) {
+		"extend": {event.Extend, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
 		}},
-		"start": {watchdog.EventStart, func(b *fixture) {
+		"start": {event.Start, func(b *fixture) {
 			b.run = watchdog.Run{ID: "s-1"}
 			b.attach()
 		}},
-		"interrupt": {watchdog.EventInterrupt, func(b *fixture) {
+		"interrupt": {event.Interrupt, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Interrupt("SIGTERM"))
 		}},
-		"complete": {watchdog.EventComplete, func(b *fixture) {
+		"complete": {event.Complete, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("report written")
 			b.pass(90*time.Second + 1234567*time.Nanosecond)
 			require.NoError(b.t, wd.Complete())
 		}},
-		"complete_command": {watchdog.EventComplete, func(b *fixture) {
+		"complete_command": {event.Complete, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/job", "s-1"
 			wd := b.attach()
 			wd.Note("ended with status 3")
@@ -117,38 +118,38 @@ func TestEventGoldens(t *testing.T) {
 			end := record.CommandEnd{Outcome: "failed", ExitStatus: &status}
 			require.NoError(b.t, handle.Of(wd.Context()).CompleteCommand(end))
 		}},
-		"complete_command_killed": {watchdog.EventComplete, func(b *fixture) {
+		"complete_command_killed": {event.Complete, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			end := record.CommandEnd{Outcome: "failed", Signal: "SIGKILL"}
 			require.NoError(b.t, handle.Of(wd.Context()).CompleteCommand(end))
 		}},
-		"hold":    {watchdog.EventHold, func(b *fixture) { approved(b) }},
-		"release": {watchdog.EventRelease, func(b *fixture) { approved(b).Close() }},
-		"release_taken": {watchdog.EventRelease, func(b *fixture) {
+		"hold":    {event.Hold, func(b *fixture) { approved(b) }},
+		"release": {event.Release, func(b *fixture) { approved(b).Close() }},
+		"release_taken": {event.Release, func(b *fixture) {
 			wd := b.attach()
 			openHold(b.t, wd, "approval", approval)
 			require.NoError(b.t, wd.Close())
 			b.pass(time.Minute)
 			openHold(b.t, b.attach(), "approval", approval)
 		}},
-		"progress": {watchdog.EventProgress, func(b *fixture) {
+		"progress": {event.Progress, func(b *fixture) {
 			b.cfg.Budget = laddered.Budget
 			wd := b.attach()
 			b.pass(11 * time.Minute)
 			wd.Progress()
 			wd.Fired()
 		}},
-		"cancel_paused": {watchdog.EventCancel, func(b *fixture) {
+		"cancel_paused": {event.Cancel, func(b *fixture) {
 			approved(b)
 			b.pass(3 * time.Hour)
 		}},
-		"wrap_up": {watchdog.EventWrapUp, func(b *fixture) {
+		"wrap_up": {event.WrapUp, func(b *fixture) {
 			b.cfg.Budget.Reserve = 10 * time.Minute
 			b.attach().Note("tool: grep")
 			b.pass(230 * time.Minute)
 		}},
-		"overrun": {watchdog.EventOverrun, func(b *fixture) {
+		"overrun": {event.Overrun, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			bound.Do(wd.Context(), bound.Call{Limit: time.Minute}, func(ctx context.Context) (string, error) {
@@ -157,12 +158,12 @@ func TestEventGoldens(t *testing.T) {
 			})
 			b.pass(0)
 		}},
-		"overrun_abandoned": {watchdog.EventOverrun, func(b *fixture) {
+		"overrun_abandoned": {event.Overrun, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			b.cfg.Budget = watchdog.Budget{WallClock: 90 * time.Second, Reserve: 30 * time.Second}
 			b.abandon(bound.Call{Key: "tick", Calls: &bound.Calls{}, Grace: time.Second})
 		}},
-		"overrun_command": {watchdog.EventOverrun, func(b *fixture) {
+		"overrun_command": {event.Overrun, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			wd := b.attach()
 			b.pass(61 * time.Second)
@@ -187,16 +188,16 @@ func goldenEvent(t *testing.T, name, kind string, happen func(b *fixture)) {
 		happen(b)
 		synctest.Wait()
 		all := b.events(kind)
-		event := all[len(all)-1]
-		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
-		if event.ID[14] == '4' {
-			event.ID = "random"
+		e := all[len(all)-1]
+		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, e.ID)
+		if e.ID[14] == '4' {
+			e.ID = "random"
 		}
-		event.Payload = opener.ReplaceAll(event.Payload, []byte(`"opener":{"boot":"b","pid":1,"started":2,"host":"h","attach":"a"}`))
-		if named := random.ReplaceAll(event.Payload, []byte("random")); !bytes.Equal(named, event.Payload) {
-			event.Payload, event.ID = named, "of random"
+		e.Payload = opener.ReplaceAll(e.Payload, []byte(`"opener":{"boot":"b","pid":1,"started":2,"host":"h","attach":"a"}`))
+		if named := random.ReplaceAll(e.Payload, []byte("random")); !bytes.Equal(named, e.Payload) {
+			e.Payload, e.ID = named, "of random"
 		}
-		text, err := json.Marshal(event)
+		text, err := json.Marshal(e)
 		require.NoError(t, err)
 		golden.Compare(t, "testdata/events/"+name+".json", string(text)+"\n")
 	})
@@ -213,7 +214,7 @@ func TestLoopBefore(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		all = append(all, e)
 	}
-	require.Equal(t, watchdog.EventCancel, all[len(all)-1].Type)
+	require.Equal(t, event.Cancel, all[len(all)-1].Type)
 	for name, read := range map[string]int{"before its end": len(all) - 1, "after it": len(all)} {
 		runFixture(t, name, func(b *fixture) {
 			b.pass(5 * time.Minute)
@@ -266,15 +267,15 @@ func (b *fixture) abandon(call bound.Call) {
 }
 
 func TestEventJSON(t *testing.T) {
-	event := watchdog.Event{
+	e := watchdog.Event{
 		ID: "e-1", AggregateType: "session", AggregateID: "s-1", Type: "session.created", ConsensusID: "c-1",
 		Payload: json.RawMessage(`{"n":9007199254740993}`), Timestamp: noon.Add(time.Microsecond),
 	}
-	text, err := json.Marshal(event)
+	text, err := json.Marshal(e)
 	require.NoError(t, err)
 	var back watchdog.Event
 	require.NoError(t, json.Unmarshal(text, &back))
-	require.Equal(t, event, back)
+	require.Equal(t, e, back)
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"timestamp":"noon"}`), &back), `"noon"`)
 }
 
@@ -284,32 +285,32 @@ func TestEventValidate(t *testing.T) {
 	}
 	require.NoError(t, valid.Validate())
 	for name, spoil := range map[string]func(e *watchdog.Event){
-		"id":             func(e *watchdog.Event) { e.ID = strings.Repeat("x", watchdog.MaxEventID+1) },
+		"id":             func(e *watchdog.Event) { e.ID = strings.Repeat("x", event.MaxID+1) },
 		"aggregate_type": func(e *watchdog.Event) { e.AggregateType = "" },
 		"aggregate_id":   func(e *watchdog.Event) { e.AggregateID = "a\x7fb" },
-		"event_type":     func(e *watchdog.Event) { e.Type = strings.Repeat("x", watchdog.MaxEventType+1) },
+		"event_type":     func(e *watchdog.Event) { e.Type = strings.Repeat("x", event.MaxType+1) },
 		"consensus_id":   func(e *watchdog.Event) { e.ConsensusID = "\xff" },
 		"timestamp":      func(e *watchdog.Event) { e.Timestamp = time.Time{} },
 		"payload":        func(e *watchdog.Event) { e.Payload = json.RawMessage(`[1]`) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			event := valid
-			spoil(&event)
-			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid)
-			require.ErrorContains(t, event.Validate(), name)
+			stored := valid
+			spoil(&stored)
+			require.ErrorIs(t, stored.Validate(), watchdog.ErrInvalid)
+			require.ErrorContains(t, stored.Validate(), name)
 		})
 	}
 	t.Run("a payload that is no JSON, nothing or two values", func(t *testing.T) {
 		for _, payload := range []string{"", "null", "{", "{} {}", "7", `{"a":"` + "\xff" + `"}`} {
-			event := valid
-			event.Payload = json.RawMessage(payload)
-			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid, payload)
+			stored := valid
+			stored.Payload = json.RawMessage(payload)
+			require.ErrorIs(t, stored.Validate(), watchdog.ErrInvalid, payload)
 		}
 	})
 	t.Run("a year that RFC 3339 cannot write", func(t *testing.T) {
-		event := valid
-		event.Timestamp = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-		require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid)
+		stored := valid
+		stored.Timestamp = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+		require.ErrorIs(t, stored.Validate(), watchdog.ErrInvalid)
 	})
 }
 
@@ -333,11 +334,11 @@ func TestSpendEventGoldens(t *testing.T) {
 		kind   string
 		happen func(b *fixture)
 	}{
-		"cancel_cost": {watchdog.EventCancel, spent(watchdog.Spend{Cost: euros(5_000_000)}, watchdog.Ladders{},
+		"cancel_cost": {event.Cancel, spent(watchdog.Spend{Cost: euros(5_000_000)}, watchdog.Ladders{},
 			watchdog.Amount{Cost: euros(4_000_000)}, watchdog.Amount{Cost: euros(1_000_001)})},
-		"cancel_tool": {watchdog.EventCancel, spent(watchdog.Spend{Tools: map[string]int64{"rm": 1}}, watchdog.Ladders{},
+		"cancel_tool": {event.Cancel, spent(watchdog.Spend{Tools: map[string]int64{"rm": 1}}, watchdog.Ladders{},
 			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, watchdog.Amount{ToolCalls: 1, Tool: "rm"})},
-		"complete_spent": {watchdog.EventComplete, func(b *fixture) {
+		"complete_spent": {event.Complete, func(b *fixture) {
 			b.cfg.Budget.Spend = watchdog.Spend{
 				Cost: euros(5_000_000), Requests: 10, Turns: 10, Errors: 3, Tools: map[string]int64{"rm": 3},
 				Used: []watchdog.Usage{{Limit: "requests", Used: 2, Admitted: 1}},
@@ -349,12 +350,12 @@ func TestSpendEventGoldens(t *testing.T) {
 			admit(b.t, wd, watchdog.Amount{ToolCalls: 1, Tool: "rm"})
 			require.NoError(b.t, wd.Complete())
 		}},
-		"warning_requests": {watchdog.EventWarning, spent(watchdog.Spend{Requests: 10}, watchdog.Ladders{}, requests(8))},
-		"wrap_up_requests": {watchdog.EventWrapUp, spent(ten, watchdog.Ladders{}, requests(7), requests(2))},
-		"decision_requests": {watchdog.EventWarning, spent(watchdog.Spend{Requests: 10, WarnAt: []float64{}}, watchdog.Ladders{
+		"warning_requests": {event.Warning, spent(watchdog.Spend{Requests: 10}, watchdog.Ladders{}, requests(8))},
+		"wrap_up_requests": {event.WrapUp, spent(ten, watchdog.Ladders{}, requests(7), requests(2))},
+		"decision_requests": {event.Warning, spent(watchdog.Spend{Requests: 10, WarnAt: []float64{}}, watchdog.Ladders{
 			Requests: many(watchdog.DirectiveWait, 1),
 		}, requests(7), requests(4))},
-		"extend_requests": {watchdog.EventExtend, func(b *fixture) {
+		"extend_requests": {event.Extend, func(b *fixture) {
 			spent(watchdog.Spend{Requests: 10}, watchdog.Ladders{}, requests(7))(b)
 			b.cfg.Budget.Spend.Used = []watchdog.Usage{{Limit: "requests", Used: 7}}
 			wd := b.resume()
@@ -368,7 +369,7 @@ func TestSpendEventGoldens(t *testing.T) {
 // noted returns an event of run-1 at a time.
 func noted(id string, at time.Time) watchdog.Event {
 	return watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: "host.note",
+		ID: id, AggregateType: event.AggregateType, AggregateID: "run-1", Type: "host.note",
 		Payload: []byte("{}"), Timestamp: at,
 	}
 }
@@ -379,17 +380,17 @@ func TestMemoryDecideFails(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("flaw") }, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			m := new(watchdog.Memory)
-			first := &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event {
+			first := &event.Exchange{Decide: func([]watchdog.Event) []watchdog.Event {
 				return []watchdog.Event{noted("a", at), noted("b", at)}
 			}}
-			failing := &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { fail(); return nil }}
+			failing := &event.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { fail(); return nil }}
 			var call sync.WaitGroup
 			call.Go(func() {
 				defer func() { _ = recover() }()
 				_ = m.Transact(t.Context(), first, failing)
 			})
 			call.Wait()
-			events, err := m.Read(t.Context(), watchdog.AggregateType, "run-1")
+			events, err := m.Read(t.Context(), event.AggregateType, "run-1")
 			require.NoError(t, err)
 			require.Empty(t, events)
 			require.Nil(t, first.Kept)
@@ -403,8 +404,8 @@ func TestMemoryDecideFails(t *testing.T) {
 func TestMemorySinceMicrosecond(t *testing.T) {
 	m, at := new(watchdog.Memory), time.Date(2026, 3, 4, 12, 0, 0, 700, time.UTC)
 	require.NoError(t, m.Append(t.Context(), noted("a", at)))
-	events, err := m.Select(t.Context(), watchdog.Selection{
-		AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: at,
+	events, err := m.Select(t.Context(), event.Selection{
+		AggregateType: event.AggregateType, AggregateID: "run-1", Since: at,
 	})
 	require.NoError(t, err)
 	require.Len(t, events, 1)

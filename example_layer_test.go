@@ -10,6 +10,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // A step has limits of its own, within what is left of its run. Its end leaves the run as it is.
@@ -43,7 +44,7 @@ func ExampleWatchdog_Layer() {
 	_, fired := wd.Fired()
 	fmt.Println(wd.ID(), "fired:", fired, "left:", wd.Remaining())
 
-	events, err := store.Read(context.Background(), watchdog.AggregateType, "session-1/build")
+	events, err := store.Read(context.Background(), event.AggregateType, "session-1/build")
 	fmt.Println(events[len(events)-1].Type, err)
 	// Output:
 	// session-1/build in session-1 ended: watchdog_wall_clock_exceeded

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -12,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Extend gives the running window d more, in whole microseconds, recorded as [EventExtend] before it counts. Other
+// Extend gives the running window d more, in whole microseconds, recorded as [event.Extend] before it counts. Other
 // processes that watch the run learn of it when they look at the store: at the latest when the old budget is used up
 // there. A layer gets at most what the run around it has left.
 //
@@ -29,7 +30,7 @@ func (w *Watchdog) Extend(d time.Duration) error {
 	given, err := w.r.fits(d)
 	if err == nil {
 		given = given.Truncate(time.Microsecond) // as its event says it
-		err = w.r.recordExtension(began, given, nil, func(m machine.Moment) (fold.Event, error) {
+		err = w.r.recordExtension(began, given, nil, func(m machine.Moment) (event.Event, error) {
 			return extensionBy(given, m)
 		})
 	}
@@ -41,21 +42,21 @@ func (w *Watchdog) Extend(d time.Duration) error {
 
 // recordExtension has the window given more by the event that the node makes, if the run has not ended.
 func (r *run) recordExtension(
-	began time.Time, d time.Duration, total map[fold.Key]int64, newEvent func(machine.Moment) (fold.Event, error),
+	began time.Time, d time.Duration, total map[fold.Key]int64, newEvent func(machine.Moment) (event.Event, error),
 ) (err error) {
 	_ = r.poll() // a run that is late has ended
-	var event fold.Event
+	var e event.Event
 	r.Locked(func() {
 		if r.Node.Phase() != machine.Running {
 			err = r.errEnded()
 			return
 		}
-		event, err = newEvent(r.Node.Moment(r.Now()))
+		e, err = newEvent(r.Node.Moment(r.Now()))
 	})
 	if err != nil {
 		return err
 	}
-	found, err := r.Record.RecordExtension(event, d)
+	found, err := r.Record.RecordExtension(e, d)
 	if err != nil {
 		return err
 	}
@@ -94,19 +95,19 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 }
 
 // extensionBy checks the extension and returns its event.
-func extensionBy(d time.Duration, m machine.Moment) (fold.Event, error) {
+func extensionBy(d time.Duration, m machine.Moment) (event.Event, error) {
 	switch {
 	case d <= 0:
-		return fold.Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
+		return event.Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
 	case m.Budget == NoLimit:
-		return fold.Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
+		return event.Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
 	case verdict.Sum(m.Budget, d) == NoLimit:
-		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, m.Budget)
+		return event.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, m.Budget)
 	}
 	return m.Extend(d, nil), nil
 }
 
-// ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
+// ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [event.Extend]
 // before it counts. Warnings and the reserve of such a limit begin again, and so does its ladder.
 //
 // The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve, WarnAt or Used is set, or
@@ -132,7 +133,7 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 
 func (r *run) extendSpend(given map[fold.Key]int64) error {
 	total := map[fold.Key]int64{}
-	return r.recordExtension(clocks.Now(r.Tree.Clock), 0, total, func(m machine.Moment) (fold.Event, error) {
+	return r.recordExtension(clocks.Now(r.Tree.Clock), 0, total, func(m machine.Moment) (event.Event, error) {
 		return m.Extend(0, r.extended(given, total)), nil
 	})
 }

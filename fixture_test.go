@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -175,7 +176,7 @@ func (b *fixture) pass(d time.Duration) {
 // events returns the run's events of one kind.
 func (b *fixture) events(kind string) []watchdog.Event {
 	b.t.Helper()
-	all, err := b.store.Memory.Read(context.Background(), watchdog.AggregateType, b.run.ID)
+	all, err := b.store.Memory.Read(context.Background(), event.AggregateType, b.run.ID)
 	require.NoError(b.t, err)
 	var found []watchdog.Event
 	for _, e := range all {
@@ -376,7 +377,7 @@ func (s *countingStore) Read(ctx context.Context, kind, id string) ([]watchdog.E
 	return events, err
 }
 
-func (s *countingStore) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+func (s *countingStore) Select(ctx context.Context, of event.Selection) ([]watchdog.Event, error) {
 	if s.fail != nil {
 		return nil, s.fail
 	}
@@ -385,7 +386,7 @@ func (s *countingStore) Select(ctx context.Context, of watchdog.Selection) ([]wa
 	return events, err
 }
 
-func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (s *countingStore) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	s.count(func() { s.calls.transacts, s.exchanges = s.calls.transacts+1, s.exchanges+len(exchanges) })
 	for _, x := range exchanges {
 		decide := x.Decide
@@ -406,7 +407,7 @@ func (s *countingStore) recorded(t *testing.T, all []*watchdog.Watchdog, kind st
 func recordedIn(t *testing.T, store *watchdog.Memory, all []*watchdog.Watchdog, kind string) (n int) {
 	t.Helper()
 	for _, wd := range all {
-		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+		events, err := store.Read(context.Background(), event.AggregateType, wd.ID())
 		require.NoError(t, err)
 		of := slices.DeleteFunc(events, func(e watchdog.Event) bool { return e.Type != kind })
 		require.LessOrEqual(t, len(of), 1)

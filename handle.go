@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
-	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -150,7 +150,7 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 	if stop == nil || stop.RunID != r.Node.Run {
 		return false
 	}
-	var e fold.Event
+	var e event.Event
 	r.Locked(func() { e = r.Node.Moment(r.Now()).Correction(stop.EventID()) })
 	if r.Record.Waiting() { // the store fails, and Close tries again
 		r.Record.Keep(nil, e)

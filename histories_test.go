@@ -19,6 +19,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
@@ -441,7 +442,7 @@ func (h *pastimes) foreign(p *process) {
 	h.say("a foreign cancel of the window of %v", w.start)
 	h.database.keep([]watchdog.Event{{
 		ID:            fmt.Sprintf("0-%d-%s", len(w.foreign), w.start.Format("150405.000000")),
-		AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel, Timestamp: stop.at,
+		AggregateType: event.AggregateType, AggregateID: "s-1", Type: event.Cancel, Timestamp: stop.at,
 		Payload: fmt.Appendf(nil, `{"reason":"user_cancelled","session_started_at":%q,"fired_at":%q}`,
 			w.start.Format(time.RFC3339Nano), stop.at.Format(time.RFC3339Nano)),
 	}})
@@ -693,7 +694,7 @@ type storedPayload struct {
 func (h *pastimes) storedCounts(aggregate string, window func(storedPayload) string) map[string]map[string]int {
 	all := map[string]map[string]int{}
 	for _, e := range h.database.events[aggregate] {
-		if e.Type == watchdog.EventStart { // nothing happened
+		if e.Type == event.Start { // nothing happened
 			continue
 		}
 		var p storedPayload

@@ -14,6 +14,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/procid"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -93,7 +94,7 @@ func (c *connection) opened(events []watchdog.Event) []watchdog.Event {
 	events = slices.Clone(events)
 	for i := range events {
 		var p record.Hold
-		if e := &events[i]; e.Type == watchdog.EventHold && json.Unmarshal(e.Payload, &p) == nil {
+		if e := &events[i]; e.Type == event.Hold && json.Unmarshal(e.Payload, &p) == nil {
 			c.openers[p.Opener.Attach] = true
 			if c.elsewhere {
 				p.Opener.Boot = "elsewhere"
@@ -151,7 +152,7 @@ func (c *connection) Read(_ context.Context, _, id string) ([]watchdog.Event, er
 // A transactional connection can select and transact, too.
 type transactional struct{ *connection }
 
-func (c transactional) Select(_ context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
+func (c transactional) Select(_ context.Context, s event.Selection) ([]watchdog.Event, error) {
 	err := c.enter()
 	defer c.mu.Unlock()
 	if err != nil || !c.fault.reads() {
@@ -160,7 +161,7 @@ func (c transactional) Select(_ context.Context, s watchdog.Selection) ([]watchd
 	return c.selected(s), nil
 }
 
-func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchange) error {
+func (c transactional) Transact(_ context.Context, exchanges ...*event.Exchange) error {
 	err := c.enter()
 	defer c.mu.Unlock()
 	if err != nil || !c.fault.reads() || !c.fault.writes() {
@@ -184,7 +185,7 @@ func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchan
 }
 
 // selected are the events that are wanted, without a second thought.
-func (d *database) selected(s watchdog.Selection) (all []watchdog.Event) {
+func (d *database) selected(s event.Selection) (all []watchdog.Event) {
 	since := s.Since.Truncate(time.Microsecond)
 	from := since
 	if s.Known > 0 && s.Known == d.between(s) {
@@ -206,7 +207,7 @@ func (d *database) selected(s watchdog.Selection) (all []watchdog.Event) {
 }
 
 // between counts the events from Since until Until.
-func (d *database) between(s watchdog.Selection) (n int) {
+func (d *database) between(s event.Selection) (n int) {
 	for _, e := range d.events[s.AggregateID] {
 		if !e.Timestamp.Before(s.Since) && e.Timestamp.Before(s.Until) {
 			n++
@@ -297,12 +298,12 @@ func (r *modelRun) extend(d time.Duration) error {
 		return watchdog.ErrInvalid
 	}
 	before := r.extended
-	event := &modelFact{kind: "extend", apply: func(w *modelWindow) { w.extended += d }}
+	e := &modelFact{kind: "extend", apply: func(w *modelWindow) { w.extended += d }}
 	known, kept, err := r.transact(nil, func(known modelNews) *modelFact {
 		if known.over() {
 			return nil
 		}
-		return event
+		return e
 	})
 	if err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -26,7 +26,7 @@ type HoldLimit struct {
 	Idle time.Duration
 	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's
 	// approval. It needs a Cap. In its own process the pause counts from its opening to its release, at once, whatever
-	// the store says. Both are recorded, as [EventHold] and [EventRelease]; other processes, and a restart, count what
+	// the store says. Both are recorded, as [event.Hold] and [event.Release]; other processes, and a restart, count what
 	// the store has, and a stop that one of them stored before stands. All layers of the run stand still with it, whether
 	// they begin before or meanwhile, and whichever of them has the hold. [Budget].Safety goes on.
 	//
@@ -135,7 +135,7 @@ func (h *Hold) Close() bool {
 
 // open checks the hold and opens it, on the runs around a layer as well. It waits for a stop that is being recorded.
 func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
-	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" {
+	if flaw := event.Flaw(key, event.MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
 	if limit.Cap == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -24,7 +25,7 @@ type openerStore struct {
 func (s *openerStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	for i := range events {
 		var p record.Hold
-		if e := &events[i]; s.change != nil && e.Type == watchdog.EventHold && json.Unmarshal(e.Payload, &p) == nil {
+		if e := &events[i]; s.change != nil && e.Type == event.Hold && json.Unmarshal(e.Payload, &p) == nil {
 			p.Opener = s.change(p.Opener)
 			e.Payload = record.JSON(p)
 		}
@@ -109,7 +110,7 @@ func TestHoldOpeners(t *testing.T) {
 				b.live(a)
 				require.True(b.t, first.Close())
 				b.pass(0)
-				require.Len(b.t, b.events(watchdog.EventRelease), 2, "each has its own")
+				require.Len(b.t, b.events(event.Release), 2, "each has its own")
 			}
 			b.pass(5 * m)
 			paused(b, c.paused, other)
@@ -128,8 +129,8 @@ func TestHoldOpeners(t *testing.T) {
 		one, other := b.attach(), b.attach()
 		approve(b, one)
 		approve(b, other)
-		require.Len(b.t, b.events(watchdog.EventHold), 3)
-		require.Len(b.t, b.events(watchdog.EventRelease), 4, "one of each of the survivors' own, and two of what they took over")
+		require.Len(b.t, b.events(event.Hold), 3)
+		require.Len(b.t, b.events(event.Release), 4, "one of each of the survivors' own, and two of what they took over")
 		paused(b, 15*m, one, other)
 		b.pass(60 * m)
 		b.live(one)
@@ -173,7 +174,7 @@ func TestHoldOpeners(t *testing.T) {
 		require.True(b.t, h.Close())
 		b.pass(5 * m)
 		paused(b, 10*m, wd)
-		opened := b.events(watchdog.EventHold)
+		opened := b.events(event.Hold)
 		require.NotContains(b.t, string(opened[0].Payload), `"attempt"`)
 		require.Contains(b.t, string(opened[1].Payload), `,"opener":{"boot":"`)
 	})
@@ -204,7 +205,7 @@ func TestHoldPanics(t *testing.T) {
 		err = wd.During(nil, "approval", approval, func(context.Context) error { panic("begun") }) //nolint:staticcheck // so
 		require.ErrorIs(b.t, err, watchdog.ErrInvalid)
 		require.Zero(b.t, handle.Of(wd.Context()).State().Holds)
-		require.Empty(b.t, b.events(watchdog.EventHold))
+		require.Empty(b.t, b.events(event.Hold))
 	})
 	for _, at := range []string{"Done", "AfterFunc"} {
 		runFixture(t, "a context panics at its "+at, func(b *fixture) {
@@ -217,7 +218,7 @@ func TestHoldPanics(t *testing.T) {
 			})
 			b.pass(0)
 			require.Zero(b.t, handle.Of(wd.Context()).State().Holds)
-			require.Len(b.t, b.events(watchdog.EventRelease), len(b.events(watchdog.EventHold)))
+			require.Len(b.t, b.events(event.Release), len(b.events(event.Hold)))
 			b.pass(10 * time.Minute)
 			b.live(wd)
 			b.pass(1)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/handle"
 )
@@ -139,7 +140,7 @@ func TestInFlight(t *testing.T) {
 		requireRunning(t, wd)
 		after(1)
 		require.Empty(t, requireStop(t, wd, watchdog.IdleExceeded).Hold)
-		events, err := store.Read(t.Context(), watchdog.AggregateType, wd.ID())
+		events, err := store.Read(t.Context(), event.AggregateType, wd.ID())
 		require.NoError(t, err)
 		require.Len(t, events, 1, "only the cancel is recorded")
 	})
@@ -315,7 +316,7 @@ func (s *tripStore) Append(ctx context.Context, events ...watchdog.Event) error 
 	return s.Memory.Append(ctx, events...)
 }
 
-func (s *tripStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (s *tripStore) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	for _, asked := range exchanges {
 		var refused error
 		x := *asked
@@ -357,7 +358,7 @@ func TestTripWithPauses(t *testing.T) {
 				b.pass(1)
 				require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
 				require.Equal(b.t, wd.Stop(), b.attach().Stop())
-				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
+				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, event.Cancel))
 				if refuse != "" {
 					require.ErrorIs(b.t, wd.Close(), errDiskFull)
 					store.refuse = ""
@@ -365,7 +366,7 @@ func TestTripWithPauses(t *testing.T) {
 					require.Equal(b.t, []string{"hold release cancel"}, store.took)
 				}
 				require.NoError(b.t, wd.Close())
-				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
+				for _, kind := range []string{event.Hold, event.Release, event.Cancel} {
 					require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, kind))
 				}
 			})
@@ -389,7 +390,7 @@ func TestReleaseWhileRecording(t *testing.T) {
 		synctest.Wait()
 		require.ErrorIs(b.t, context.Cause(wd.Context()), noOutput.Reason)
 		b.pass(time.Second) // nobody polls
-		require.Len(b.t, b.events(watchdog.EventRelease), 1)
+		require.Len(b.t, b.events(event.Release), 1)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // fakeKeeper answers what it is told to.
@@ -84,7 +85,7 @@ func TestKeeper(t *testing.T) {
 		wd := b.attach()
 		require.Equal(b.t, []*watchdog.Watchdog{wd}, k.kept)
 		require.Equal(b.t, watchdog.Attempt{Number: 3}, wd.Attempt())
-		require.Empty(b.t, b.events(watchdog.EventInterrupt))
+		require.Empty(b.t, b.events(event.Interrupt))
 	})
 	runKept(t, "by Resume, in its fresh window", func(b *fixture, k *fakeKeeper) {
 		b.attach()
@@ -115,8 +116,8 @@ func TestKeeper(t *testing.T) {
 		k.keep = func(context.Context, *watchdog.Watchdog) error { return io.ErrUnexpectedEOF }
 		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
 		require.ErrorIs(b.t, err, io.ErrUnexpectedEOF)
-		require.Empty(b.t, b.events(watchdog.EventCancel))
-		require.Empty(b.t, b.events(watchdog.EventWarning))
+		require.Empty(b.t, b.events(event.Cancel))
+		require.Empty(b.t, b.events(event.Warning))
 	})
 	runKept(t, "nor where it is a layer, whose signs are the run's", func(b *fixture, k *fakeKeeper) {
 		wd := b.attach()
@@ -137,7 +138,7 @@ func TestKeeperLostAttempt(t *testing.T) {
 		require.True(b.t, wd.Attempt().Lost)
 		b.pass(minute)
 		b.attach()
-		events := b.events(watchdog.EventInterrupt)
+		events := b.events(event.Interrupt)
 		require.Len(b.t, events, 1)
 		var payload map[string]any
 		require.NoError(b.t, json.Unmarshal(events[0].Payload, &payload))
@@ -152,17 +153,17 @@ func TestKeeperLostAttempt(t *testing.T) {
 			k.attempt = watchdog.Attempt{Number: n, Lost: true}
 			b.attach()
 		}
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 3)
+		require.Len(b.t, b.events(event.Interrupt), 3)
 	})
 	runKept(t, "later, where the store fails just then", func(b *fixture, k *fakeKeeper) {
 		k.attempt = watchdog.Attempt{Number: 2, Lost: true}
 		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 		wd := b.attach()
-		require.Empty(b.t, b.events(watchdog.EventInterrupt))
+		require.Empty(b.t, b.events(event.Interrupt))
 		require.ErrorIs(b.t, wd.Close(), errDiskFull)
 		b.store.set(func(s *flakyStore) { s.fail = nil })
 		require.NoError(b.t, wd.Close())
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
+		require.Len(b.t, b.events(event.Interrupt), 1)
 	})
 }
 
@@ -306,16 +307,16 @@ func TestKeeperStopped(t *testing.T) {
 		other := attachTo(context.Background(), b.t, b.run, watchdog.Config{Store: &watchdog.Memory{}, Clock: b.clock})
 		stop := b.cancelled(other, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout})
 		return watchdog.Event{
-			ID: stop.EventID(), AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventCancel,
+			ID: stop.EventID(), AggregateType: event.AggregateType, AggregateID: b.run.ID, Type: event.Cancel,
 			Payload: []byte(`{"reason":"idle_timeout","session_started_at":"2026-05-01T12:00:00.000000Z",` +
 				`"fired_at":"2026-05-01T12:00:00.000000Z","elapsed_seconds":0,"configured_budget_seconds":0}`),
 			Timestamp: noon,
 		}
 	}
 	runKept(t, "New takes the cancel up at once", func(b *fixture, k *fakeKeeper) {
-		event := cancelOf(b)
+		e := cancelOf(b)
 		k.attempt.Stopped = true
-		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { return b.cfg.Store.Append(ctx, event) }
+		k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { return b.cfg.Store.Append(ctx, e) }
 		wd := b.attach()
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
 	})
@@ -404,7 +405,7 @@ func TestInterrupt(t *testing.T) {
 		require.ErrorAs(b.t, context.Cause(wd.Context()), &interruption)
 		require.Equal(b.t, "SIGINT", interruption.By)
 		require.False(b.t, hasFired(wd))
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
+		require.Len(b.t, b.events(event.Interrupt), 1)
 		b.pass(time.Hour)
 		require.Equal(b.t, 2*time.Hour, b.attach().Remaining())
 	})
@@ -415,7 +416,7 @@ func TestInterrupt(t *testing.T) {
 		require.Error(b.t, wd.Context().Err())
 		b.store.set(func(s *flakyStore) { s.fail = nil })
 		b.pass(time.Minute)
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1, "it is tried again, by itself")
+		require.Len(b.t, b.events(event.Interrupt), 1, "it is tried again, by itself")
 		require.NoError(b.t, wd.Close())
 	})
 	runFixture(t, "of a loop that panicked Close tries it again", func(b *fixture) {
@@ -431,7 +432,7 @@ func TestInterrupt(t *testing.T) {
 			})
 		})
 		require.Nil(b.t, once.append)
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
+		require.Len(b.t, b.events(event.Interrupt), 1)
 	})
 	runFixture(t, "a signal without a name is refused and changes nothing", func(b *fixture) {
 		wd := b.attach()
@@ -498,7 +499,7 @@ func TestParentEndsWhileRecording(t *testing.T) {
 		}
 		require.ErrorIs(t, context.Cause(wd.Context()), errHostGone)
 		require.NoError(t, wd.Close())
-		require.Len(t, b.events(watchdog.EventInterrupt), 1)
+		require.Len(t, b.events(event.Interrupt), 1)
 	})
 }
 

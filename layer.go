@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
@@ -57,7 +57,7 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 }
 
 func (r *run) layerID(name string) (string, error) {
-	if flaw := record.TextFlaw(name, MaxAggregateID); flaw != "" {
+	if flaw := event.Flaw(name, event.MaxAggregateID); flaw != "" {
 		return "", fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
 	if strings.Contains(name, "/") {
@@ -65,7 +65,7 @@ func (r *run) layerID(name string) (string, error) {
 			ErrInvalid)
 	}
 	id := r.Node.Run + "/" + name
-	if flaw := record.TextFlaw(id, MaxAggregateID); flaw != "" {
+	if flaw := event.Flaw(id, event.MaxAggregateID); flaw != "" {
 		return "", fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
 	}
 	return id, nil
@@ -98,7 +98,7 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.settings = r.settings
 	layer.limits = budget.shared()
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
-		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
+		Run: id, Parent: r.Node.Run, StartedAt: event.Truncate(at), Begins: true,
 	})
 	layer.Node.Rules = r.Node.Rules
 	layer.Node.Rules.Limits, layer.Node.Rules.Records = &layer.limits.Limits, false

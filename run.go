@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
@@ -15,13 +15,13 @@ const StartSkew = time.Minute
 // A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
 // must be set.
 type Run struct {
-	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a control
+	// ID names the run; it is the aggregate ID of its events. At most [event.MaxAggregateID] characters, none of them a control
 	// character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random ID,
 	// see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
 	ID string
 	// StartedAt is when the run's window began. Zero means that the Store keeps it: New and Resume look it up before
 	// anything else, and return the store's error if they cannot. A run of which the Store has nothing begins at the start
-	// that the Keeper has of it, or now. That is stored before New returns, as an [EventStart], so that whoever attaches
+	// that the Keeper has of it, or now. That is stored before New returns, as an [event.Start], so that whoever attaches
 	// next, also in another process at the same time, has the same start. Without a Store zero means now.
 	//
 	// A host that has persisted the start passes it unchanged on every attach. Any time zone; it is kept in UTC, truncated
@@ -34,7 +34,7 @@ type Run struct {
 }
 
 func (r Run) check(now time.Time) error {
-	switch flaw, of := record.TextFlaw(r.ID, MaxAggregateID), record.TextFlaw(r.Parent, MaxAggregateID); {
+	switch flaw, of := event.Flaw(r.ID, event.MaxAggregateID), event.Flaw(r.Parent, event.MaxAggregateID); {
 	case r.ID == "":
 		return fmt.Errorf("%w run ID: it is empty; with a Store the run needs the ID that its session is stored under",
 			ErrInvalid)

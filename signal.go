@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -67,7 +68,7 @@ func (w *Watchdog) Observe(kind string) string {
 }
 
 func (w *Watchdog) classOf(kind string) string {
-	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, eventPrefix) {
+	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, event.Prefix) {
 		return ClassIgnored
 	}
 	return cmp.Or(w.r.classes.of[kind], w.r.classes.unknown, ClassIgnored)
@@ -174,7 +175,7 @@ func (c *classes) add(kind string, class string) error {
 	switch before, twice := c.of[kind]; {
 	case strings.TrimSpace(kind) == "":
 		return fmt.Errorf("%w event kinds: an empty kind is %s", ErrInvalid, class)
-	case strings.HasPrefix(kind, eventPrefix):
+	case strings.HasPrefix(kind, event.Prefix):
 		return fmt.Errorf("%w event kinds: %s is the watchdog's own and never a signal", ErrInvalid, kind)
 	case twice:
 		return fmt.Errorf("%w event kinds: %s is %s and %s", ErrInvalid, kind, before, class)

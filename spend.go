@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -86,7 +86,7 @@ func (s *Spend) check() error {
 		}
 	}
 	for tool := range s.Tools {
-		if flaw := record.TextFlaw(tool, MaxAggregateID); flaw != "" {
+		if flaw := event.Flaw(tool, event.MaxAggregateID); flaw != "" {
 			return fmt.Errorf("%w budget: a name in Spend.Tools %s", ErrInvalid, flaw)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Spend) check() error {
 
 // currencyFlaw says what is wrong with a currency, or nothing. None is fine: money is not limited then.
 func currencyFlaw(currency string) string {
-	if len(currency) > 16 || record.TextFlaw(currency, 16) != "" && currency != "" {
+	if len(currency) > 16 || event.Flaw(currency, 16) != "" && currency != "" {
 		return fmt.Sprintf("is %q; use a short code such as EUR", currency)
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // spendSteps is how many steps a history of spending has.
@@ -249,7 +250,7 @@ func (h *spendHistory) restart() {
 func (h *spendHistory) resume() {
 	stop := h.levels[0].wd.Stop()
 	require.Equal(h.t, watchdog.RequestsExceeded, stop.Code, "seed %d", h.seed)
-	events, err := h.store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	events, err := h.store.Read(context.Background(), event.AggregateType, "s-1")
 	require.NoError(h.t, err)
 	var spent struct {
 		Spent []watchdog.Usage `json:"spent"`
@@ -325,7 +326,7 @@ func TestUsedBefore(t *testing.T) {
 		wd := f.attach()
 		f.pass(0)
 		requireRunning(f.t, wd)
-		require.Len(f.t, f.events(watchdog.EventWarning), 1)
+		require.Len(f.t, f.events(event.Warning), 1)
 		require.Zero(f.t, refuse(f.t, wd, requests(1)).Remaining())
 		require.Equal(f.t, watchdog.RequestsExceeded, wd.Stop().Code)
 	})

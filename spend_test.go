@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
@@ -226,7 +227,7 @@ func TestSpendProgress(t *testing.T) {
 		requireRunning(t, wd)
 		require.Equal(t, []string{"retry 1", "retry 2"}, polled(wd))
 		require.NoError(t, wd.Close())
-		require.Len(t, f.events(watchdog.EventProgress), 1)
+		require.Len(t, f.events(event.Progress), 1)
 		wd = f.attach()
 		refuse(t, wd, requests(6))
 		f.pass(0)
@@ -280,7 +281,7 @@ func TestNoneIsNotWarnedOf(t *testing.T) {
 		require.NoError(t, admit(t, wd, watchdog.Amount{OutputTokens: 1}).Settle(watchdog.Amount{OutputTokens: 1}))
 		f.pass(0)
 		require.Empty(t, warned)
-		require.Empty(t, f.events(watchdog.EventWarning))
+		require.Empty(t, f.events(event.Warning))
 		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Turns: 10}))
 		require.NoError(t, admit(t, wd, watchdog.Amount{Turns: 8}).Settle(watchdog.Amount{Turns: 8}))
 		f.pass(0)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -23,11 +24,11 @@ func (cfg *Config) started(ctx context.Context, named Run, now time.Time) (Run, 
 	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
 		return named, err
 	}
+	place := cfg.place()
 	b := beginning{
-		store: hostStore{cfg.Store}, keeper: cfg.Keeper, run: named, now: now,
+		store: place.Store, keeper: cfg.Keeper, run: named, now: now,
 		id: record.StartID(named.ID, named.Parent),
 	}
-	place := cfg.place(&b.store)
 	place.Instant = place.Instant && b.keeper == nil
 	var err error
 	if named.StartedAt, err = journal.Ask(ctx, &place, b.find); err != nil {
@@ -39,7 +40,7 @@ func (cfg *Config) started(ctx context.Context, named Run, now time.Time) (Run, 
 // A beginning is the event that tells when a run began. Its ID is the same whoever writes it, so that the first one
 // counts. It may be a checkpoint, as versions before wrote it.
 type beginning struct {
-	store  hostStore
+	store  journal.Store
 	keeper Keeper
 	run    Run
 	now    time.Time
@@ -54,20 +55,20 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 		return start, err
 	}
 	if b.store.Transacts() { // only a few were asked for
-		if events, err = b.store.Read(ctx, b.run.ID); err != nil {
+		if events, err = b.store.ReadRun(ctx, b.run.ID); err != nil {
 			return start, err
 		}
 	}
 	if start, err = b.first(ctx, events); err != nil {
 		return start, err
 	}
-	began := fold.Event{
-		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: EventStart,
+	began := event.Event{
+		ID: b.id, AggregateType: event.AggregateType, AggregateID: b.run.ID, Type: event.Start,
 		Payload: record.JSON(record.Start{
-			SessionStartedAt: record.Stamp(record.Truncate(start)), StoredAt: record.Stamp(record.Truncate(b.now)),
+			SessionStartedAt: event.Stamp(event.Truncate(start)), StoredAt: event.Stamp(event.Truncate(b.now)),
 			Parent: b.run.Parent,
 		}),
-		Timestamp: record.Truncate(b.now),
+		Timestamp: event.Truncate(b.now),
 	}
 	if err := b.store.Append(ctx, began); err != nil {
 		return start, fmt.Errorf("append that it begins: %w", err)
@@ -80,7 +81,7 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 
 // first is the start that is to be stored of a run with these events. One in the future does not count: it has to be
 // resumed after.
-func (b *beginning) first(ctx context.Context, events []fold.Event) (start time.Time, err error) {
+func (b *beginning) first(ctx context.Context, events []event.Event) (start time.Time, err error) {
 	h := fold.Of(fold.WindowID{Parent: b.run.Parent}, events)
 	if e := h.Unreadable(time.Time{}); e != nil {
 		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
@@ -101,14 +102,14 @@ func (b *beginning) first(ctx context.Context, events []fold.Event) (start time.
 
 // read returns the start that is stored, zero if none is, and what was read to find it. The last resume is one as well:
 // who goes on from there reads no window before it. But not one in the future, which has to be resumed after.
-func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Event, err error) {
+func (b *beginning) read(ctx context.Context) (start time.Time, events []event.Event, err error) {
 	if b.store.Transacts() {
-		events, err = b.store.Select(ctx, fold.Selection{
-			AggregateType: AggregateType, AggregateID: b.run.ID, IDs: []string{b.id},
-			Since: journal.NewestTime, LatestOf: []string{EventResume},
+		events, err = b.store.Transactional.Select(ctx, event.Selection{
+			AggregateType: event.AggregateType, AggregateID: b.run.ID, IDs: []string{b.id},
+			Since: journal.NewestTime, LatestOf: []string{event.Resume},
 		})
 	} else {
-		events, err = b.store.Read(ctx, b.run.ID)
+		events, err = b.store.ReadRun(ctx, b.run.ID)
 	}
 	for i := range events {
 		e := &events[i]
@@ -117,7 +118,7 @@ func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Ev
 		case e.ID == b.id && (flaw != nil || time.Time(p.SessionStartedAt).IsZero()):
 			flaw = cmp.Or(flaw, errors.New("it has no session_started_at"))
 			return start, events, fmt.Errorf("%w %w", ErrUnreadableEvent, &fold.UnreadableError{Event: *e, Err: flaw})
-		case e.ID == b.id && start.IsZero(), e.Type == EventResume && flaw == nil && p.Parent == b.run.Parent &&
+		case e.ID == b.id && start.IsZero(), e.Type == event.Resume && flaw == nil && p.Parent == b.run.Parent &&
 			time.Time(p.SessionStartedAt).Sub(b.now) <= StartSkew:
 			start = time.Time(p.SessionStartedAt)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // over is the default budget and one nanosecond.
@@ -43,7 +44,7 @@ func TestStoreHangs(t *testing.T) {
 				synctest.Wait()
 				require.Equal(b.t, decided, wd.Stop().FiredAt, "when it was decided")
 				require.NoError(b.t, wd.Close())
-				require.Len(b.t, b.events(watchdog.EventCancel), 1)
+				require.Len(b.t, b.events(event.Cancel), 1)
 			})
 		}
 	}
@@ -70,7 +71,7 @@ func TestPending(t *testing.T) {
 	for _, pollOnly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store, cfg := &flakyStore{}, asked
-			hooked := &hookedStore{EventStore: store, append: refusing(watchdog.EventWait)}
+			hooked := &hookedStore{EventStore: store, append: refusing(event.Wait)}
 			cfg.Store, cfg.Logger, cfg.PollOnly = hooked, quiet, pollOnly
 			wd := guard(t, cfg)
 			for range 20 {
@@ -83,12 +84,12 @@ func TestPending(t *testing.T) {
 			store.set(func(s *flakyStore) { s.fail = nil })
 			hooked.append = func(events []watchdog.Event) error {
 				time.Sleep(time.Second)
-				return refusing(watchdog.EventWait)(events)
+				return refusing(event.Wait)(events)
 			}
 			began := time.Now()
 			require.Error(t, wd.Close())
 			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+			require.Equal(t, 1, countEvents(t, store, event.Cancel))
 			after(time.Minute) // what Close left behind
 			hooked.append = nil
 		})
@@ -108,11 +109,11 @@ func TestMaxStops(t *testing.T) {
 		}
 		f.pass(5 * time.Hour)
 		require.NoError(t, wd.Close())
-		before := len(f.events(watchdog.EventResume))
+		before := len(f.events(event.Resume))
 		_, err := watchdog.Resume(context.Background(), f.run, f.cfg)
 		require.ErrorIs(t, err, watchdog.ErrFailing)
 		require.ErrorContains(t, err, "3 times in a row, at last by watchdog_wall_clock_exceeded")
-		require.Len(t, f.events(watchdog.EventResume), before, "nothing is recorded")
+		require.Len(t, f.events(event.Resume), before, "nothing is recorded")
 
 		f.cfg.MaxStops = 4
 		wd = f.resume()
@@ -167,8 +168,8 @@ func TestRetryRace(t *testing.T) {
 		return n
 	}()
 	require.Eventually(t, func() bool {
-		return recordedIn(t, &store.Memory, all, watchdog.EventHold)+
-			recordedIn(t, &store.Memory, all, watchdog.EventRelease) >= open
+		return recordedIn(t, &store.Memory, all, event.Hold)+
+			recordedIn(t, &store.Memory, all, event.Release) >= open
 	}, 20*time.Second, 20*time.Millisecond, "nobody polls")
 	for i, wd := range all {
 		wait.Go(func() {
@@ -178,9 +179,9 @@ func TestRetryRace(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, watchdog.EventHold))
-	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, watchdog.EventRelease))
-	require.Equal(t, 10, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
+	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, event.Hold))
+	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, event.Release))
+	require.Equal(t, 10, recordedIn(t, &store.Memory, all, event.Cancel))
 }
 
 // A closedWrapper wraps a store and is not to be passed by.
@@ -267,7 +268,7 @@ func TestWrappedStore(t *testing.T) {
 	t.Run("one that embeds a store and overrides Append alone does not see the ends", func(t *testing.T) {
 		wrapper := &embedder{countingStore: &countingStore{}}
 		liveAndDie(t, wrapper)
-		require.Equal(t, []string{watchdog.EventWarning, watchdog.EventResume}, wrapper.appended)
+		require.Equal(t, []string{event.Warning, event.Resume}, wrapper.appended)
 		require.Equal(t, 2, wrapper.countingStore.calls.transacts)
 	})
 }
@@ -334,7 +335,7 @@ func TestTogether(t *testing.T) {
 		for _, wd := range all {
 			requireStop(t, wd, watchdog.WallClockExceeded)
 		}
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, runs, store.recorded(t, all, event.Cancel))
 		require.Equal(t, runs, store.exchanges)
 		require.LessOrEqual(t, store.calls.transacts, 4)
 		closeAll(t, all)
@@ -349,7 +350,7 @@ func TestTogether(t *testing.T) {
 		}
 		require.LessOrEqual(t, time.Since(began), time.Second)
 		require.Less(t, store.goroutines-before, 100)
-		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, len(all), store.recorded(t, all, event.Cancel))
 		store.delay = 0
 		closeAll(t, all)
 	})
@@ -358,7 +359,7 @@ func TestTogether(t *testing.T) {
 		all := attachAll(t, 100, with(store))
 		ringAt(time.Hour+1, all)
 		require.Equal(t, len(all), ended(all))
-		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, len(all), store.recorded(t, all, event.Cancel))
 		closeAll(t, all)
 	})
 }
@@ -388,7 +389,7 @@ func TestWarnedTogether(t *testing.T) {
 		require.Zero(t, told.Load())
 		after(store.delay)
 		require.EqualValues(t, runs, told.Load())
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
+		require.Equal(t, runs, store.recorded(t, all, event.Warning))
 		require.LessOrEqual(t, store.calls.appends, 4)
 		require.Zero(t, ended(all))
 		store.delay = 0
@@ -524,21 +525,21 @@ func TestBoundOfTheWhole(t *testing.T) {
 		b.pass(55 * minute)
 		b.live(wd)
 		require.Equal(b.t, 1, b.store.appends)
-		require.Len(b.t, b.events(watchdog.EventWait), 1)
+		require.Len(b.t, b.events(event.Wait), 1)
 	})
 }
 
 // warningsOf are the stored warnings that no directive follows.
 func warningsOf(t *testing.T, store *flakyStore) (all []watchdog.Event) {
 	t.Helper()
-	events, err := store.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+	events, err := store.Memory.Read(context.Background(), event.AggregateType, "s-1")
 	require.NoError(t, err)
 	waits := 0
 	for _, e := range events {
 		switch e.Type {
-		case watchdog.EventWarning:
+		case event.Warning:
 			all = append(all, e)
-		case watchdog.EventWait:
+		case event.Wait:
 			waits++
 		}
 	}

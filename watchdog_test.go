@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 func TestWallClock(t *testing.T) {
@@ -50,7 +51,7 @@ func TestClose(t *testing.T) {
 		b.pass(5 * time.Hour)
 		require.False(b.t, hasFired(wd))
 		require.Zero(b.t, wd.Remaining())
-		require.Empty(b.t, b.events(watchdog.EventCancel))
+		require.Empty(b.t, b.events(event.Cancel))
 	})
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
 		before := goroutines()
@@ -164,10 +165,10 @@ func TestInputAccepted(t *testing.T) {
 		b.stopped(wd)
 	})
 	runFixture(t, "the longest ID there may be", func(b *fixture) {
-		b.run.ID = strings.Repeat("é", watchdog.MaxAggregateID)
+		b.run.ID = strings.Repeat("é", event.MaxAggregateID)
 		b.attach()
 		b.pass(over)
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Len(b.t, b.events(event.Cancel), 1)
 	})
 	t.Run("any character that is neither a control character nor only white space", func(t *testing.T) {
 		for _, id := range []string{"a\u2028b", " a ", "\ufeff", "\u200b", "\u202ea"} {
@@ -186,7 +187,7 @@ func TestInputAccepted(t *testing.T) {
 		b.attach()
 		b.cfg.Budget.WarnAt[0] = 0.1
 		b.pass(time.Hour)
-		require.Empty(b.t, b.events(watchdog.EventWarning))
+		require.Empty(b.t, b.events(event.Warning))
 	})
 }
 
@@ -380,7 +381,7 @@ func TestNote(t *testing.T) {
 		stop := requireStop(t, wd, watchdog.IdleExceeded)
 		require.Equal(t, "tool: grep", stop.Note)
 		require.ErrorContains(t, stop, "tool: grep")
-		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
+		require.Contains(t, payloads(t, store, event.Cancel), `"note":"tool: grep"`)
 	})
 }
 
@@ -408,7 +409,7 @@ func TestSignalsConcurrent(t *testing.T) {
 // payloads returns the payloads of the run's events of one kind.
 func payloads(t *testing.T, store watchdog.EventStore, kind string) (all string) {
 	t.Helper()
-	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	events, err := store.Read(context.Background(), event.AggregateType, "s-1")
 	require.NoError(t, err)
 	for _, e := range events {
 		if e.Type == kind {
@@ -478,7 +479,7 @@ func TestObserve(t *testing.T) {
 		chosen := cfg
 		chosen.Kinds.Unknown = watchdog.ClassMaterial
 		inBubble(t, chosen, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			feed(wd, watchdog.EventWarning, 2*minute)
+			feed(wd, event.Warning, 2*minute)
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})
 	})
@@ -486,7 +487,7 @@ func TestObserve(t *testing.T) {
 		for name, kinds := range map[string]watchdog.Kinds{
 			"twice":                {Material: []string{"a"}, Ignored: []string{"a"}},
 			"empty":                {Material: []string{" "}},
-			"its own":              {Activity: []string{watchdog.EventWait}},
+			"its own":              {Activity: []string{event.Wait}},
 			"a class that is none": {Unknown: "loud"},
 		} {
 			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{

@@ -35,6 +35,7 @@ import (
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
@@ -211,7 +212,7 @@ func limitsOf(t *testing.T, text string) map[string]string {
 // eventsOf returns the events of a run that have one of the kinds.
 func eventsOf(t *testing.T, store watchdog.EventStore, run string, kinds ...string) []watchdog.Event {
 	t.Helper()
-	all, err := store.Read(context.Background(), watchdog.AggregateType, run)
+	all, err := store.Read(context.Background(), event.AggregateType, run)
 	require.NoError(t, err)
 	return slices.DeleteFunc(all, func(e watchdog.Event) bool { return !slices.Contains(kinds, e.Type) })
 }
@@ -514,7 +515,7 @@ func layers(t *testing.T) {
 	fires(t, call, time.Minute, "watchdog_wall_clock_exceeded")
 	require.NoError(t, step.Context().Err(), "what is around it goes on")
 	require.NoError(t, w.Context().Err())
-	all := eventsOf(t, store, "s/step/call", watchdog.EventCancel)
+	all := eventsOf(t, store, "s/step/call", event.Cancel)
 	require.Len(t, all, 1)
 	require.Equal(t, "s/step", field(t, all[0].Payload, "parent"))
 	after(time.Hour)
@@ -547,8 +548,8 @@ func interrupted(t *testing.T) {
 	_, fired := w.Fired()
 	require.False(t, fired)
 	require.NoError(t, w.Close())
-	require.Len(t, eventsOf(t, store, "s", watchdog.EventInterrupt), 1)
-	require.Empty(t, eventsOf(t, store, "s", watchdog.EventCancel))
+	require.Len(t, eventsOf(t, store, "s", event.Interrupt), 1)
+	require.Empty(t, eventsOf(t, store, "s", event.Cancel))
 	fires(t, guard(t, "s", start, watchdog.Config{Store: store}), 4*time.Hour, "watchdog_wall_clock_exceeded")
 }
 
@@ -667,7 +668,7 @@ func hardCancel(t *testing.T) {
 	require.Equal(t, bound.Counts{Abandoned: 1, Ended: 1, Panicked: 1}, calls.Counts())
 	require.Equal(t, 1, released)
 	require.NoError(t, w.Close())
-	overruns := eventsOf(t, store, "s", watchdog.EventOverrun)
+	overruns := eventsOf(t, store, "s", event.Overrun)
 	require.Len(t, overruns, 1)
 	require.NotContains(t, string(overruns[0].Payload), "canary")
 }
@@ -867,7 +868,7 @@ func stopThenCancel(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, session.Cancelled, row.Status)
 		require.Equal(t, run == "s-01", row.StopFailed)
-		all := eventsOf(t, db, run, watchdog.EventCancel)
+		all := eventsOf(t, db, run, event.Cancel)
 		require.Len(t, all, 1)
 		require.Equal(t, "idle_timeout", field(t, all[0].Payload, "reason"))
 		require.Equal(t, "system-watchdog", field(t, all[0].Payload, "author"))
@@ -884,7 +885,7 @@ func oneEvent(t *testing.T) {
 	all.Wait()
 	for _, row := range stalled(5) {
 		require.Equal(t, session.Cancelled, statusOf(t, db, row.RunID))
-		require.Len(t, eventsOf(t, db, row.RunID, watchdog.EventCancel), 1)
+		require.Len(t, eventsOf(t, db, row.RunID, event.Cancel), 1)
 	}
 }
 
@@ -926,7 +927,7 @@ func badRows(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrUnreadable)
 	require.Equal(t, 2, p.Cancelled)
 	require.Equal(t, session.Active, statusOf(t, db, "s-02"))
-	require.Empty(t, eventsOf(t, db, "s-01", watchdog.EventCancel))
+	require.Empty(t, eventsOf(t, db, "s-01", event.Cancel))
 	db.Memory = put(t, stalled(4)...)
 	db.stalled = func(context.Context, string) error { return errors.New("no database") }
 	p, err = sweeperOf(t, db, db, sweep.Config{}).Sweep(t.Context())
@@ -1082,7 +1083,7 @@ func noContent(t *testing.T) {
 	require.Contains(t, log.String(), "panicked")
 	said := log.String() + get(t, s.Handler(), http.MethodGet, "").Body.String()
 	for _, row := range rows {
-		for _, e := range eventsOf(t, db, row.RunID, watchdog.EventCancel, watchdog.EventWarning) {
+		for _, e := range eventsOf(t, db, row.RunID, event.Cancel, event.Warning) {
 			said += string(e.Payload)
 		}
 	}
@@ -1205,7 +1206,7 @@ func warned(t *testing.T) {
 	db := put(t, stalled(2)...)
 	s := sweeperOf(t, db, db, sweep.Config{Grace: 5 * time.Minute})
 	require.Equal(t, 2, passes(t, s).Warned)
-	require.Len(t, eventsOf(t, db, "s-00", watchdog.EventWarning), 1)
+	require.Len(t, eventsOf(t, db, "s-00", event.Warning), 1)
 	require.Equal(t, session.Active, statusOf(t, db, "s-00"))
 	woken := silentFor("s-01", 0)
 	woken.LastEventAt = time.Now().Add(time.Minute)
@@ -1246,8 +1247,8 @@ func resurrected(t *testing.T) {
 	}
 	require.Equal(t, []int{1, 2}, started)
 	require.Equal(t, session.Cancelled, statusOf(t, db, "s-00"), "the third silence is the last")
-	require.Len(t, eventsOf(t, db, "s-00", watchdog.EventResume), 2)
-	require.Len(t, eventsOf(t, db, "s-00", watchdog.EventCancel), 3)
+	require.Len(t, eventsOf(t, db, "s-00", event.Resume), 2)
+	require.Len(t, eventsOf(t, db, "s-00", event.Cancel), 3)
 	stop()
 	require.NoError(t, <-ended)
 }
@@ -1396,7 +1397,7 @@ func (c *command) stuck(script string, want watchdog.StopReason) *stall.Result {
 	require.ErrorAs(c.t, err, &trip)
 	require.ErrorIs(c.t, err, want)
 	require.True(c.t, result.Terminated)
-	require.Len(c.t, eventsOf(c.t, c.store, "s/step", watchdog.EventCancel), 1)
+	require.Len(c.t, eventsOf(c.t, c.store, "s/step", event.Cancel), 1)
 	return result
 }
 
@@ -1486,17 +1487,17 @@ func artifacts(t *testing.T) {
 		return regexp.MustCompile(`password=\S+`).ReplaceAll(text, []byte("password=[redacted]"))
 	}}
 	c.stuck("echo login password=hunter2 >&2; sleep 60", "watchdog_terminal")
-	event := c.file("event.json")
+	e := c.file("event.json")
 	for path, want := range map[string]any{
 		"check_id": "check-1", "workflow": "flow", "step_id": "step", "iteration": 2.0, "trigger.kind": "terminal",
 		"action.terminated": true, "action.signals": []any{"SIGINT"}, "fingerprints": []any{"k8s/crd/missing:widgets"},
 		"pointers.step_log": "context/step/worker.log",
 	} {
-		require.Equal(t, want, field(t, event, strings.Split(path, ".")...), path)
+		require.Equal(t, want, field(t, e, strings.Split(path, ".")...), path)
 	}
-	require.NotEmpty(t, field(t, event, "trigger", "reason"))
-	require.InDelta(t, time.Now().Unix(), field(t, event, "trigger", "observed_at_unix"), 60)
-	require.Contains(t, field(t, event, "pointers", "probe_log"), "step/_stall/probe.jsonl")
+	require.NotEmpty(t, field(t, e, "trigger", "reason"))
+	require.InDelta(t, time.Now().Unix(), field(t, e, "trigger", "observed_at_unix"), 60)
+	require.Contains(t, field(t, e, "pointers", "probe_log"), "step/_stall/probe.jsonl")
 	first, _, _ := strings.Cut(string(c.file("probe.jsonl")), "\n")
 	require.Equal(t, "terminal", field(t, []byte(first), "class"))
 	require.Equal(t, "login password=[redacted]\n", string(c.file("stderr.tail.log")))
@@ -1566,7 +1567,7 @@ func secrets(t *testing.T) {
 	result, err := stall.Run(t.Context(), cmd, c.cfg)
 	require.ErrorIs(t, err, watchdog.CommandNoOutput)
 	said := err.Error() + fmt.Sprintf("%+v", result.Trip) + c.log.String()
-	all, err := c.store.Read(t.Context(), watchdog.AggregateType, "s/step")
+	all, err := c.store.Read(t.Context(), event.AggregateType, "s/step")
 	require.NoError(t, err)
 	for _, e := range all {
 		said += string(e.Payload)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // BenchmarkPauses measures what it costs to attach to a window of so many pauses that overlap: each is open for an hour,
 // and the last is opened before the first ends.
 func BenchmarkPauses(b *testing.B) {
-	inStores(b, func(b *testing.B, open func() watchdog.TransactionalStore) {
+	inStores(b, func(b *testing.B, open func() event.TransactionalStore) {
 		b.Helper()
 		for _, pauses := range []int{1_000, 4_000, 15_000} {
 			b.Run(fmt.Sprintf("pauses=%d", pauses), func(b *testing.B) {
@@ -40,16 +41,16 @@ func pausedWindow(b *testing.B, store watchdog.EventStore, id string, pauses int
 		text, err := json.Marshal(payload)
 		check(b, err)
 		all = append(all, watchdog.Event{
-			ID: name, AggregateType: watchdog.AggregateType, AggregateID: id, Type: kind,
+			ID: name, AggregateType: event.AggregateType, AggregateID: id, Type: kind,
 			Timestamp: start.Add(at), Payload: text,
 		})
 	}
 	for i := range pauses {
 		at, key, name := time.Duration(i)*step, fmt.Sprint("tool-", i), fmt.Sprintf("%s-%d", id, i)
-		add(watchdog.EventHold, name, at, map[string]any{
+		add(event.Hold, name, at, map[string]any{
 			"hold": key, "opened_seconds": at.Seconds(), "cap_seconds": 7200,
 		})
-		add(watchdog.EventRelease, name+"-end", at+time.Hour, map[string]any{
+		add(event.Release, name+"-end", at+time.Hour, map[string]any{
 			"hold": key, "released_seconds": (at + time.Hour).Seconds(), "opening": name,
 		})
 	}

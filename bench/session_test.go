@@ -16,6 +16,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -219,7 +220,7 @@ func recordByHand(b *testing.B, store watchdog.EventStore, run string) {
 	})
 	if err == nil {
 		err = store.Append(context.Background(), watchdog.Event{
-			ID: run, AggregateType: watchdog.AggregateType, AggregateID: run, Type: watchdog.EventCancel,
+			ID: run, AggregateType: event.AggregateType, AggregateID: run, Type: event.Cancel,
 			Payload: payload, Timestamp: time.Now(),
 		})
 	}
@@ -267,7 +268,7 @@ const (
 // twenty windows before it have. Each was resumed some time after it was cancelled: an attach looks back an hour before
 // the window, and from there for the last end, so that it passes over the events of a window that was resumed sooner.
 func BenchmarkAttach(b *testing.B) {
-	inStores(b, func(b *testing.B, open func() watchdog.TransactionalStore) {
+	inStores(b, func(b *testing.B, open func() event.TransactionalStore) {
 		b.Helper()
 		for _, pause := range []time.Duration{2 * time.Hour, time.Minute} {
 			for _, older := range []int{10, 100_000} {
@@ -287,7 +288,7 @@ func BenchmarkAttach(b *testing.B) {
 
 // TestAttachReads counts what an attach to such a run reads.
 func TestAttachReads(t *testing.T) {
-	inStores(t, func(t *testing.T, open func() watchdog.TransactionalStore) {
+	inStores(t, func(t *testing.T, open func() event.TransactionalStore) {
 		t.Helper()
 		store := open()
 		run := longRun(t, store, olderWindows*500, 2*time.Hour)
@@ -311,17 +312,17 @@ type bench[T any] interface {
 }
 
 // inStores calls use with a function that opens empty stores, for each database.
-func inStores[T bench[T]](t T, use func(t T, open func() watchdog.TransactionalStore)) {
+func inStores[T bench[T]](t T, use func(t T, open func() event.TransactionalStore)) {
 	t.Helper()
 	t.Run("in=SQLite", func(t T) {
-		use(t, func() watchdog.TransactionalStore {
+		use(t, func() event.TransactionalStore {
 			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "events.db"))
 			return opened(t, store, err)
 		})
 	})
 	t.Run("in=PostgreSQL", func(t T) {
 		server := pgtest.Start(t, pgtest.Options{})
-		use(t, func() watchdog.TransactionalStore {
+		use(t, func() event.TransactionalStore {
 			store, err := postgres.Open(t.Context(), server.DSN(server.Database(t)), postgres.Config{})
 			return opened(t, store, err)
 		})
@@ -330,10 +331,10 @@ func inStores[T bench[T]](t T, use func(t T, open func() watchdog.TransactionalS
 
 // opened closes the store when the test ends.
 func opened(tb testing.TB, store interface {
-	watchdog.TransactionalStore
+	event.TransactionalStore
 	Close() error
 }, err error,
-) watchdog.TransactionalStore {
+) event.TransactionalStore {
 	tb.Helper()
 	check(tb, err)
 	tb.Cleanup(func() { check(tb, store.Close()) })
@@ -342,7 +343,7 @@ func opened(tb testing.TB, store interface {
 
 // A countingStore counts what is read. It hides what else the store inside can do.
 type countingStore struct {
-	watchdog.TransactionalStore
+	event.TransactionalStore
 	reads, events int
 }
 
@@ -350,7 +351,7 @@ func (s *countingStore) Read(ctx context.Context, kind, id string) ([]watchdog.E
 	return s.count(s.TransactionalStore.Read(ctx, kind, id))
 }
 
-func (s *countingStore) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
+func (s *countingStore) Select(ctx context.Context, selection event.Selection) ([]watchdog.Event, error) {
 	return s.count(s.TransactionalStore.Select(ctx, selection))
 }
 
@@ -421,8 +422,8 @@ func fill(tb testing.TB, store watchdog.EventStore, wd *watchdog.Watchdog, n int
 		payload, err := json.Marshal(map[string]any{"session_started_at": wd.StartedAt(), "fraction": float64(i) / 1e6})
 		check(tb, err)
 		events[i] = watchdog.Event{
-			ID: fmt.Sprintf("%d-%d", wd.StartedAt().Unix(), i), AggregateType: watchdog.AggregateType, AggregateID: "run",
-			Type: watchdog.EventWarning, Timestamp: at, Payload: payload,
+			ID: fmt.Sprintf("%d-%d", wd.StartedAt().Unix(), i), AggregateType: event.AggregateType, AggregateID: "run",
+			Type: event.Warning, Timestamp: at, Payload: payload,
 		}
 	}
 	check(tb, store.Append(tb.Context(), events...))

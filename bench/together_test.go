@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -79,7 +80,7 @@ func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration, spent
 	b.StopTimer()
 	defer b.StartTimer()
 	for _, wd := range runs { // before a Close, which tries again
-		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+		events, err := store.Read(context.Background(), event.AggregateType, wd.ID())
 		if err == nil && len(events) == 1 {
 			recorded++
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // windowRuns is how many runs a median is taken of.
@@ -17,7 +18,7 @@ const windowRuns = 5
 // end it (the exchange of a trip), and to resume it then. The window is four hours old, and another process has attached
 // to it before. Run it once: -benchtime=1x.
 func BenchmarkWindow(b *testing.B) {
-	inStores(b, func(b *testing.B, open func() watchdog.TransactionalStore) {
+	inStores(b, func(b *testing.B, open func() event.TransactionalStore) {
 		b.Helper()
 		for _, events := range []int{1_000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
@@ -93,7 +94,7 @@ func longWindow(b *testing.B, store watchdog.EventStore, id string, events int) 
 		text, err := json.Marshal(payload)
 		check(b, err)
 		e := watchdog.Event{
-			ID: fmt.Sprintf("%s-%d", id, len(all)), AggregateType: watchdog.AggregateType, AggregateID: id, Type: kind,
+			ID: fmt.Sprintf("%s-%d", id, len(all)), AggregateType: event.AggregateType, AggregateID: id, Type: kind,
 			Timestamp: at, Payload: text,
 		}
 		all = append(all, e)
@@ -102,19 +103,19 @@ func longWindow(b *testing.B, store watchdog.EventStore, id string, events int) 
 	elapsed := func() float64 { return (time.Duration(len(all)) * step).Seconds() }
 	for len(all) < events {
 		for range 2 {
-			opened := add(watchdog.EventHold, map[string]any{
+			opened := add(event.Hold, map[string]any{
 				"hold": "approval", "opened_seconds": elapsed(), "cap_seconds": 600,
 			})
-			add(watchdog.EventRelease, map[string]any{"hold": "approval", "released_seconds": elapsed(), "opening": opened})
+			add(event.Release, map[string]any{"hold": "approval", "released_seconds": elapsed(), "opening": opened})
 		}
 		var waits []string
 		for rung := range 2 {
 			trip := map[string]any{"reason": "idle_exceeded", "directive": "wait", "attempt": rung + 1}
-			add(watchdog.EventWarning, trip)
-			waits = append(waits, add(watchdog.EventWait, trip))
+			add(event.Warning, trip)
+			waits = append(waits, add(event.Wait, trip))
 		}
-		add(watchdog.EventProgress, map[string]any{"resets": waits[:1]})
-		add(watchdog.EventProgress, map[string]any{"resets": waits[1:]})
+		add(event.Progress, map[string]any{"resets": waits[:1]})
+		add(event.Progress, map[string]any{"resets": waits[1:]})
 	}
 	for some := range slices.Chunk(all, 10_000) {
 		check(b, store.Append(b.Context(), some...))

@@ -33,7 +33,7 @@ var ErrExited = errors.New(
 // A Call says how [Do] guards one call. It is copied, so that one can be kept and used for every tick. The zero value
 // is a call without a name under the default limits.
 type Call struct {
-	// Key names the call, also in a run's [watchdog.EventOverrun] of it, so it must not hold anything secret. While a call
+	// Key names the call, also in a run's [event.Overrun] of it, so it must not hold anything secret. While a call
 	// is in flight, another with the same key and the same Calls is refused, see [KeyInUse]. Empty means that any number
 	// may be in flight. A key needs Calls.
 	Key string

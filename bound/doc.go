@@ -5,7 +5,7 @@
 // A call needs no run. Work says with [Note] what it is doing, so that whoever reads of its end knows the last tool.
 //
 // Inside the context of a [watchdog.Watchdog] a call gets no more time than the run has left. If it overran or was
-// abandoned, the run has that on record as a [watchdog.EventOverrun]: it is written in the background, and the run's
+// abandoned, the run has that on record as a [event.Overrun]: it is written in the background, and the run's
 // Close waits for it. (A run in poll-only mode writes it at its next poll or Close.) It holds the call's key and its
 // last note, and nothing of what the call returned or panicked with.
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/locked"
 )
 
@@ -192,7 +193,7 @@ func TestOnRecord(t *testing.T) {
 			"key": "tick", "layer": "soft", "limit_seconds": 60.0, "elapsed_seconds": 63.0, "note": "grep",
 			"session_started_at": on["session_started_at"], "overran_at": on["overran_at"],
 		}, on)
-		require.Equal(t, wd.StartedAt().Add(63*time.Second), eventsOf(t, wd.store, "s-1", watchdog.EventOverrun)[0].Timestamp)
+		require.Equal(t, wd.StartedAt().Add(63*time.Second), eventsOf(t, wd.store, "s-1", event.Overrun)[0].Timestamp)
 	})
 	runRecorded(t, "is one that was abandoned, before its release", plain, func(t *testing.T, wd *recorded) {
 		call, calls, _ := keyed()
@@ -233,7 +234,7 @@ func TestOnRecord(t *testing.T) {
 		require.Equal(t, "outside", on["layer"])
 		require.Equal(t, true, on["abandoned"])
 		require.InDelta(t, 3600, on["limit_seconds"], 1e-6)
-		require.Len(t, eventsOf(t, wd.store, "s-1", watchdog.EventCancel), 1)
+		require.Len(t, eventsOf(t, wd.store, "s-1", event.Cancel), 1)
 		time.Sleep(time.Hour)
 	})
 	runRecorded(t, "has a limit of 0 where there was none", endless, func(t *testing.T, wd *recorded) {
@@ -322,7 +323,7 @@ func TestSecretsOfCalls(t *testing.T) {
 			require.ErrorIs(t, err, errDiskFull)
 			r.store.set(nil, nil)
 			require.NoError(t, wd.Close())
-			events := eventsOf(t, r.store, "s-2", watchdog.EventOverrun)
+			events := eventsOf(t, r.store, "s-2", event.Overrun)
 			require.Len(t, events, 3)
 			written, err2 := json.Marshal(events)
 			require.NoError(t, err2)
@@ -370,7 +371,7 @@ func TestStoreOfOverruns(t *testing.T) {
 		require.ErrorIs(t, wd.Close(), errDiskFull)
 		wd.store.set(nil, nil)
 		require.NoError(t, wd.Close())
-		require.Len(t, eventsOf(t, wd.store, "s-1", watchdog.EventCancel), 1)
+		require.Len(t, eventsOf(t, wd.store, "s-1", event.Cancel), 1)
 		kept := overrunsOf(t, wd.store, "s-1")
 		require.Len(t, kept, 1024)
 		require.Equal(t, "soft", kept[973]["layer"])
@@ -444,7 +445,7 @@ func (s *slowStore) Read(ctx context.Context, aggregateType, aggregateID string)
 // eventsOf returns the events of one kind of a run.
 func eventsOf(t *testing.T, store watchdog.EventStore, runID, kind string) (found []watchdog.Event) {
 	t.Helper()
-	all, err := store.Read(context.Background(), watchdog.AggregateType, runID)
+	all, err := store.Read(context.Background(), event.AggregateType, runID)
 	require.NoError(t, err)
 	for _, e := range all {
 		if e.Type == kind {
@@ -457,7 +458,7 @@ func eventsOf(t *testing.T, store watchdog.EventStore, runID, kind string) (foun
 // overrunsOf returns what a run has on record of its calls.
 func overrunsOf(t *testing.T, store watchdog.EventStore, runID string) (found []map[string]any) {
 	t.Helper()
-	for _, e := range eventsOf(t, store, runID, watchdog.EventOverrun) {
+	for _, e := range eventsOf(t, store, runID, event.Overrun) {
 		var payload map[string]any
 		require.NoError(t, json.Unmarshal(e.Payload, &payload))
 		found = append(found, payload)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 const (
@@ -157,7 +158,7 @@ func ladder(field func(*Config) *[]watchdog.DirectiveKind) kind {
 }
 
 // ownKinds is the prefix of the watchdog's own events, which are never signals.
-var ownKinds = strings.TrimSuffix(watchdog.EventCancel, "cancel")
+var ownKinds = strings.TrimSuffix(event.Cancel, "cancel")
 
 var plainKind = formOf(`^[A-Za-z_]`)
 
@@ -332,8 +333,8 @@ func (e entry) nameProblem(seen map[string]bool) string {
 		{e.key.merge, "is a merge key; write the names themselves"},
 		{name == "", "has an empty name"},
 		{seen[name], "is a second value; write one"},
-		{utf8.RuneCountInString(name) > watchdog.MaxAggregateID,
-			fmt.Sprintf("has a name of more than %d characters", watchdog.MaxAggregateID)},
+		{utf8.RuneCountInString(name) > event.MaxAggregateID,
+			fmt.Sprintf("has a name of more than %d characters", event.MaxAggregateID)},
 		{unclear != "", "has a name that " + unclear},
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
@@ -170,14 +171,14 @@ func (f *fixture) event(runID, kind string, start time.Time, fields string) (id 
 	f.Helper()
 	id = fmt.Sprintf("e-%d", time.Now().UnixNano())
 	payload := fmt.Sprintf(`{"session_started_at":%q`, start.UTC().Format(time.RFC3339Nano))
-	if kind == watchdog.EventCancel {
+	if kind == event.Cancel {
 		payload += fmt.Sprintf(`,"fired_at":%q`, time.Now().UTC().Format(time.RFC3339Nano))
 	}
 	if fields != "" {
 		payload += "," + fields
 	}
 	f.must(f.db.Append(f.Context(), watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID,
+		ID: id, AggregateType: event.AggregateType, AggregateID: runID,
 		Type: kind, Payload: json.RawMessage(payload + "}"), Timestamp: time.Now(),
 	}))
 	time.Sleep(time.Second)
@@ -189,20 +190,20 @@ func (f *fixture) fleet() {
 	f.Helper()
 	start := time.Now()
 	f.end(f.begin("s-complete", "worker-2", 0, session.State{}), session.Finished, "complete")
-	f.event("s-complete", watchdog.EventComplete, start, `"reason":"complete","elapsed_seconds":754,"note":"all tests pass"`)
+	f.event("s-complete", event.Complete, start, `"reason":"complete","elapsed_seconds":754,"note":"all tests pass"`)
 	start = time.Now()
 	cancelled := f.begin("s-cancelled", "worker-2", 0, session.State{WallClock: 14400})
-	opening := f.event("s-cancelled", watchdog.EventHold, start, `"hold":"approval","cap_seconds":7200`)
+	opening := f.event("s-cancelled", event.Hold, start, `"hold":"approval","cap_seconds":7200`)
 	time.Sleep(20 * time.Minute)
-	f.event("s-cancelled", watchdog.EventRelease, start, `"hold":"approval","opening":"`+opening+`"`)
-	f.event("s-cancelled", watchdog.EventWarning, start,
+	f.event("s-cancelled", event.Release, start, `"hold":"approval","opening":"`+opening+`"`)
+	f.event("s-cancelled", event.Warning, start,
 		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
-	f.event("s-cancelled/build", watchdog.EventCancel, start,
+	f.event("s-cancelled/build", event.Cancel, start,
 		`"reason":"no_output","elapsed_seconds":300,"configured_budget_seconds":300,"parent":"s-cancelled","window":"w1"`)
 	time.Sleep(5 * time.Minute)
-	f.event("s-cancelled", watchdog.EventWrapUp, start,
+	f.event("s-cancelled", event.WrapUp, start,
 		`"reason":"wall_clock","elapsed_seconds":13800,"configured_budget_seconds":14400,"remaining_seconds":600`)
-	f.event("s-cancelled", watchdog.EventCancel, start,
+	f.event("s-cancelled", event.Cancel, start,
 		`"reason":"wall_clock_exceeded","elapsed_seconds":14400,"configured_budget_seconds":14400,"note":"tool: grep"`)
 	f.end(cancelled, session.Cancelled, watchdog.WallClockExceeded)
 	f.begin("s-late", "worker-1", 235*time.Minute, session.State{

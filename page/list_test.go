@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
@@ -311,7 +312,7 @@ func (f *fixture) says(text string) (pages []string) {
 		f.event("x"+id, "runtime.watchdog."+kind, start, `"reason":`+q+`,"hold":`+q+`,"note":`+q+`,"key":`+q+`,"signal":`+q+
 			`,"author":`+q+`,"spend":{"limit":`+q+`,"currency":`+q+`,"used":1,"allowed":2}`)
 	}
-	f.event("x"+id+"/l", watchdog.EventCancel, start, `"reason":`+q+`,"parent":`+string(jsonOf("x"+id)))
+	f.event("x"+id+"/l", event.Cancel, start, `"reason":`+q+`,"parent":`+string(jsonOf("x"+id)))
 	f.cfg.PassLog = &page.PassLog{}
 	f.cfg.PassLog.Add(sweep.Pass{Cases: []sweep.Case{{
 		Session: session.Session{RunID: id, Host: text}, Handling: sweep.Handling(text),
@@ -374,8 +375,8 @@ func TestHostileFrames(t *testing.T) {
 			r := f.watch()
 			f.says(text)
 			time.Sleep(time.Second)
-			for _, event := range r.events() {
-				for _, row := range event.Rows {
+			for _, e := range r.events() {
+				for _, row := range e.Rows {
 					tags = append(tags, skeleton(t, row.HTML))
 				}
 			}

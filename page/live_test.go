@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -386,7 +387,7 @@ func TestClockBack(t *testing.T) {
 			f.cfg.Sessions = db
 			f.fleet()
 			start := time.Now()
-			f.event("s-build", watchdog.EventWarning, start.Add(time.Hour), `"reason":"wall_clock","fraction":0.8`)
+			f.event("s-build", event.Warning, start.Add(time.Hour), `"reason":"wall_clock","fraction":0.8`)
 			r := f.watch()
 			db.by.Store(int64(by))
 			time.Sleep(time.Minute)

@@ -27,7 +27,7 @@ type Config struct {
 	// Sessions lists the sessions. It must be set. A store that is a [session.Store] besides, as those of this module
 	// are, is also asked for single sessions and for the history of cancels.
 	Sessions session.Lister
-	// Events has the events of the runs, for their own pages. If it is a [watchdog.LayerStore], or says with Unwrap
+	// Events has the events of the runs, for their own pages. If it is a [event.LayerStore], or says with Unwrap
 	// that there is one inside it, layers are shown too. Nil means that there are none to show.
 	Events watchdog.EventStore
 	// Sweeper is the sweeper of this process, nil for none. A [sweep.Sweeper] is one.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -337,7 +338,7 @@ func TestHostileQueries(t *testing.T) {
 		assert.Empty(t, f.log.String())
 	})
 	bubble(t, "the longest names have room", func(f *fixture) {
-		long := strings.Repeat("界", watchdog.MaxAggregateID)
+		long := strings.Repeat("界", event.MaxAggregateID)
 		f.begin(long, long, 0, session.State{})
 		assert.Contains(f, f.shown(runQuery(long)+"&layers="+url.QueryEscape(long)), long)
 		assert.Contains(f, f.shown("?state=running&host="+url.QueryEscape(long)), long)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/session"
@@ -55,7 +56,7 @@ func (p *Page) viewRun(ctx context.Context, runID, layersAfter string) (runPage,
 	if found.Row == nil && len(found.Events) == 0 {
 		return view, &httpError{http.StatusNotFound, "There is no run with this ID: no row and no event."}
 	}
-	if store, able := unwrap.To[watchdog.LayerStore, watchdog.EventStore](p.cfg.Events); able {
+	if store, able := unwrap.To[event.LayerStore, watchdog.EventStore](p.cfg.Events); able {
 		if err := found.ReadLayers(ctx, store, layersAfter); err != nil {
 			return view, err
 		}
@@ -89,7 +90,7 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 	if p.cfg.Events == nil || runID == "" {
 		return nil, nil
 	}
-	return p.cfg.Events.Read(ctx, watchdog.AggregateType, runID)
+	return p.cfg.Events.Read(ctx, event.AggregateType, runID)
 }
 
 // tell fills in the story, and what is drawn of it.
@@ -131,7 +132,7 @@ func entryOf(e watchdog.Event) entry {
 
 // looks are the names in the style for the kinds of event.
 var looks = map[string]string{
-	watchdog.EventWarning: "warning", watchdog.EventWrapUp: "wrap_up", watchdog.EventCancel: "cancel",
-	watchdog.EventComplete: "complete", watchdog.EventProgress: "progress", watchdog.EventResume: "resume",
-	watchdog.EventExtend: "extend", watchdog.EventRetry: "ask", watchdog.EventUnstuck: "ask", watchdog.EventWait: "ask",
+	event.Warning: "warning", event.WrapUp: "wrap_up", event.Cancel: "cancel",
+	event.Complete: "complete", event.Progress: "progress", event.Resume: "resume",
+	event.Extend: "extend", event.Retry: "ask", event.Unstuck: "ask", event.Wait: "ask",
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -28,36 +29,36 @@ func TestStories(t *testing.T) {
 		})
 	}
 	cancel := func(f *fixture, start time.Time, fields string) {
-		f.event("s-1", watchdog.EventCancel, start, fields)
+		f.event("s-1", event.Cancel, start, fields)
 	}
 	inRun("a run that was cancelled can be resumed", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"cost_exceeded","spend":{"limit":"cost","currency":"EUR","used":4000000,"allowed":5000000}`)
 	}, "a call did not fit in its limit: cost: ", "4.00 EUR of 5.00 EUR used", "watchdog resume s-1", `class="badge stopped"`)
 	inRun("one that was resumed is not over", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_exceeded"`)
-		f.event("s-1", watchdog.EventResume, time.Now(), "")
+		f.event("s-1", event.Resume, time.Now(), "")
 	}, "resumed in a fresh window", "!watchdog resume", "!Ended:", `<rect class="band stopped"`, "Windows before")
 	inRun("one that is complete needs no resume", func(f *fixture, start time.Time) {
-		f.event("s-1", watchdog.EventComplete, start, `"reason":"complete","elapsed_seconds":90`)
+		f.event("s-1", event.Complete, start, `"reason":"complete","elapsed_seconds":90`)
 	}, "Done:", "nothing is left to do", "!watchdog resume")
 	inRun("a cancel that was wrong is said to be", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"no_output"`)
-		f.event("s-1", watchdog.EventCorrection, start, "")
+		f.event("s-1", event.Correction, start, "")
 	}, "it had finished by itself, and the stop came too late", "!watchdog resume", `<rect class="band finished"`)
 	inRun("an event of another kind, or one that cannot be read, is no trouble", func(f *fixture, start time.Time) {
 		f.event("s-1", "host.note", start, "")
-		f.event("s-1", watchdog.EventWarning, start, `"fraction":"x","elapsed_seconds":{}`)
-		f.event("s-1", watchdog.EventExtend, start, `"extension_seconds":"60","spend":[{"limit":"tokens"}]`)
+		f.event("s-1", event.Warning, start, `"fraction":"x","elapsed_seconds":{}`)
+		f.event("s-1", event.Extend, start, `"extension_seconds":"60","spend":[{"limit":"tokens"}]`)
 		f.event("s-1", "runtime.watchdog.new_kind", start, "")
 	}, "event host.note: of another writer", "given 1m of wall clock", "new_kind: of a kind that this version does not know")
 	inRun("a start is not shown, nor a checkpoint of before", func(f *fixture, start time.Time) {
-		f.event("s-1", watchdog.EventStart, start, `"stored_at":"2026-05-01T12:00:00Z"`)
+		f.event("s-1", event.Start, start, `"stored_at":"2026-05-01T12:00:00Z"`)
 		f.event("s-1", "runtime.watchdog.checkpoint", start, `"format":1,"checkpointed_at":"2026-05-01T12:00:00Z"`)
-		f.event("s-1", watchdog.EventExtend, start, `"extension_seconds":"60"`)
+		f.event("s-1", event.Extend, start, `"extension_seconds":"60"`)
 	}, "given 1m of wall clock", "!checkpoint", "!written down")
 	inRun("a run that waits for an approval shows its hold", func(f *fixture, start time.Time) {
 		f.begin("s-1", "h", 0, session.State{WallClock: 60, Holds: 1})
-		f.event("s-1", watchdog.EventHold, start, `"hold":"approval","cap_seconds":3600`)
+		f.event("s-1", event.Hold, start, `"hold":"approval","cap_seconds":3600`)
 	}, `<rect class="band hold"`, "for at most 1h", "Holds open", "watchdog why s-1")
 	inRun("a run that is cancelled is over before its row says so", func(f *fixture, start time.Time) {
 		f.begin("s-1", "h", 0, session.State{WallClock: 60})
@@ -65,9 +66,9 @@ func TestStories(t *testing.T) {
 	}, `class="badge stopped"`, "Ended:", "watchdog resume s-1", "!data-limit")
 	inRun("what could not be ended of a command is said to be alive", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"no_output"`)
-		f.event("s-1", watchdog.EventOverrun, start,
+		f.event("s-1", event.Overrun, start,
 			`"key":"build","layer":"command","elapsed_seconds":60,"abandoned":true,"survivors":2,"survivor_pids":[4711,4712]`)
-		f.event("s-1/l", watchdog.EventOverrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
+		f.event("s-1/l", event.Overrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
 	}, "<dt>Left alive</dt><dd>2 processes of its command could not be ended (PID 4711, 4712)</dd>",
 		"end what is left alive, then run the command again", `<span class="sub alert">processes of its command may be alive</span>`)
 }
@@ -78,10 +79,10 @@ func TestLayerPages(t *testing.T) {
 	named := regexp.MustCompile(`<th scope="row"><a href="\?run=([^"]*)">`)
 	const n = 2*story.MaxLayers + 5
 	begin := func(f *fixture, n int) {
-		f.event("s 1&x", watchdog.EventWarning, time.Now(), "")
+		f.event("s 1&x", event.Warning, time.Now(), "")
 		start := time.Now()
 		for i := range n {
-			f.event(fmt.Sprintf("s 1&x/l-%02d", i), watchdog.EventCancel, start, `"reason":"no_output","parent":"s 1&x","window":"w"`)
+			f.event(fmt.Sprintf("s 1&x/l-%02d", i), event.Cancel, start, `"reason":"no_output","parent":"s 1&x","window":"w"`)
 		}
 	}
 	inBubble(t, func(f *fixture) {
@@ -115,8 +116,8 @@ func TestLayerPages(t *testing.T) {
 	})
 	inBubble(t, func(f *fixture) {
 		begin(f, n)
-		f.event("s 1&x", watchdog.EventCancel, time.Now(), `"reason":"idle_exceeded"`)
-		f.event("s 1&x", watchdog.EventResume, time.Now(), "")
+		f.event("s 1&x", event.Cancel, time.Now(), `"reason":"idle_exceeded"`)
+		f.event("s 1&x", event.Resume, time.Now(), "")
 		text := f.shown(runQuery("s 1&x"))
 		require.Contains(t, text, "None of these is of the present window.")
 		require.Contains(t, text, "and 37 more:", "which are not read, and so may be")
@@ -147,7 +148,7 @@ func TestWrapped(t *testing.T) {
 func TestNextCommand(t *testing.T) {
 	for runID, want := range map[string]string{"a b": "'a b'", "-rf": "-- -rf", "x\u202ey": `$'x\u202ey'`} {
 		inBubble(t, func(f *fixture) {
-			f.event(runID, watchdog.EventCancel, time.Now(), `"reason":"idle_exceeded"`)
+			f.event(runID, event.Cancel, time.Now(), `"reason":"idle_exceeded"`)
 			require.Contains(t, html.UnescapeString(f.shown(runQuery(runID))), "<code><bdi>watchdog resume "+want+"</bdi></code>")
 		})
 	}
@@ -269,20 +270,20 @@ func TestTimeline(t *testing.T) {
 		}})
 		var openings []string
 		for i := range 6 {
-			openings = append(openings, f.event("s-1", watchdog.EventHold, start, fmt.Sprintf(`"hold":"h%d","cap_seconds":600`, i)))
+			openings = append(openings, f.event("s-1", event.Hold, start, fmt.Sprintf(`"hold":"h%d","cap_seconds":600`, i)))
 		}
 		time.Sleep(15 * time.Minute)
-		f.event("s-1", watchdog.EventRelease, start, `"hold":"h0","opening":"`+openings[0]+`"`)
-		f.event("s-1", watchdog.EventWarning, start,
+		f.event("s-1", event.Release, start, `"hold":"h0","opening":"`+openings[0]+`"`)
+		f.event("s-1", event.Warning, start,
 			`"reason":"cost","fraction":0.5,"spend":{"limit":"cost","currency":"EUR","used":5000000,"allowed":10000000}`)
-		f.event("s-1", watchdog.EventWarning, start,
+		f.event("s-1", event.Warning, start,
 			`"reason":"tokens","fraction":0.1,"spend":{"limit":"tokens","used":10,"allowed":100}`)
-		f.event("s-1", watchdog.EventInterrupt, start, `"signal":"SIGTERM"`)
+		f.event("s-1", event.Interrupt, start, `"signal":"SIGTERM"`)
 		time.Sleep(15 * time.Minute)
-		f.event("s-1", watchdog.EventRetry, start,
+		f.event("s-1", event.Retry, start,
 			`"reason":"idle_exceeded","directive":"retry","measured_seconds":300,"configured_budget_seconds":300`)
 		time.Sleep(30 * time.Minute)
-		f.event("s-1", watchdog.EventWrapUp, start,
+		f.event("s-1", event.WrapUp, start,
 			`"reason":"wall_clock","elapsed_seconds":3600,"configured_budget_seconds":4000,"remaining_seconds":400`)
 		text := f.shown(runQuery("s-1"))
 		var labels []string
@@ -309,7 +310,7 @@ func TestLongTimeline(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		start := time.Now()
 		for range 700 {
-			f.event("s-1", watchdog.EventHold, start, `"hold":"approval","cap_seconds":1`)
+			f.event("s-1", event.Hold, start, `"hold":"approval","cap_seconds":1`)
 		}
 		text := f.shown(runQuery("s-1"))
 		assert.Equal(t, 500, strings.Count(text, `<rect class="band hold"`))

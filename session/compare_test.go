@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
@@ -205,9 +206,9 @@ func loseComplete(f *fixture, wd *watchdog.Watchdog) {
 	require.ErrorIs(f, wd.Complete(), errDown)
 	f.db.after = nil
 	f.requireRunning(wd)
-	events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, wd.ID())
+	events, err := f.db.Memory.Read(context.Background(), event.AggregateType, wd.ID())
 	require.NoError(f, err)
-	require.Equal(f, watchdog.EventComplete, events[len(events)-1].Type)
+	require.Equal(f, event.Complete, events[len(events)-1].Type)
 }
 
 // TestCompleteInDoubt protects that the row says what the events say of a run whose Complete was stored, and failed.

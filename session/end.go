@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -33,7 +34,7 @@ func (s Session) Failed() bool {
 // uses it as it uses [StoredEnd].
 func StoredState(state json.RawMessage, e watchdog.Event) json.RawMessage {
 	var p record.Complete
-	if e.Type != watchdog.EventComplete || json.Unmarshal(e.Payload, &p) != nil || p.Outcome == "" {
+	if e.Type != event.Complete || json.Unmarshal(e.Payload, &p) != nil || p.Outcome == "" {
 		return nil
 	}
 	fields := map[string]json.RawMessage{} // with those that this version does not know
@@ -51,10 +52,10 @@ func StoredState(state json.RawMessage, e watchdog.Event) json.RawMessage {
 }
 
 // StoredEnd returns the status and the reason that the row of a session has after the event that ended it, a
-// [watchdog.EventCancel] or a [watchdog.EventComplete]: the events and the row say the same. A store uses it in Claim
+// [event.Cancel] or a [event.Complete]: the events and the row say the same. A store uses it in Claim
 // and Cancel. The reason of a cancel that cannot be read is empty.
 func StoredEnd(e watchdog.Event) (Status, watchdog.StopReason) {
-	if e.Type == watchdog.EventComplete {
+	if e.Type == event.Complete {
 		return Finished, record.CompleteReason
 	}
 	return Cancelled, watchdog.StopReason(record.Code(reasonOf(e)))
@@ -91,23 +92,23 @@ func doubted(e Ending, run *watchdog.Watchdog) (d doubtfulEnd, doubt bool) {
 // ended as before: with the last end that is stored.
 func (d doubtfulEnd) asStored(ctx context.Context, store Store) (Ending, error) {
 	e := d.Ending
-	events, err := store.Read(ctx, watchdog.AggregateType, e.RunID)
+	events, err := store.Read(ctx, event.AggregateType, e.RunID)
 	if err != nil {
 		return e, fmt.Errorf("look up the end of run %s: %w", e.RunID, err)
 	}
-	end := record.EventID(e.RunID, record.Stamp(d.startedAt).String(), watchdog.EventCancel, record.Once)
+	end := record.EventID(e.RunID, event.Stamp(d.startedAt).String(), event.Cancel, record.Once)
 	before, opened := e, d.ran
 	var last watchdog.Event
-	for _, event := range events {
+	for _, stored := range events {
 		switch {
-		case event.ID == end:
-			e.Status, e.Reason = StoredEnd(event)
-			return e.withStoredState(ctx, store, event)
-		case event.Type == watchdog.EventResume:
-			opened = opened || opens(event, d.startedAt)
-		case event.Type == watchdog.EventCancel || event.Type == watchdog.EventComplete:
-			before.Status, before.Reason = StoredEnd(event)
-			last = event
+		case stored.ID == end:
+			e.Status, e.Reason = StoredEnd(stored)
+			return e.withStoredState(ctx, store, stored)
+		case stored.Type == event.Resume:
+			opened = opened || opens(stored, d.startedAt)
+		case stored.Type == event.Cancel || stored.Type == event.Complete:
+			before.Status, before.Reason = StoredEnd(stored)
+			last = stored
 		}
 	}
 	if opened {
@@ -133,7 +134,7 @@ func (e Ending) withStoredState(ctx context.Context, store Store, end watchdog.E
 func opens(resume watchdog.Event, startedAt time.Time) bool {
 	var of record.Window
 	err := json.Unmarshal(resume.Payload, &of)
-	return err == nil && time.Time(of.SessionStartedAt).Equal(record.Truncate(startedAt))
+	return err == nil && time.Time(of.SessionStartedAt).Equal(event.Truncate(startedAt))
 }
 
 // maxLookups is how many ends a write looks up at most. It is as many reads, one after the other; the next write has

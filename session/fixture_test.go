@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -209,7 +210,7 @@ func (d *database) Read(ctx context.Context, aggregateType, aggregateID string) 
 	return call(ctx, d, "Read", func() ([]watchdog.Event, error) { return d.Memory.Read(ctx, aggregateType, aggregateID) })
 }
 
-func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
+func (d *database) Select(ctx context.Context, s event.Selection) ([]watchdog.Event, error) {
 	return call(ctx, d, "Read", func() ([]watchdog.Event, error) { return d.Memory.Select(ctx, s) })
 }
 
@@ -220,7 +221,7 @@ func (d *database) Append(ctx context.Context, events ...watchdog.Event) error {
 	return d.answer("Append", d.Memory.Append(ctx, events...))
 }
 
-func (d *database) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (d *database) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	if err := d.called(ctx, "Transact"); err != nil {
 		return err
 	}

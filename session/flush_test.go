@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -303,9 +304,9 @@ func TestUnrecorded(t *testing.T) {
 		f.db.onCall(nil)
 		f.advance(2 * awake)
 		require.Equal(t, session.Cancelled, f.row("s-1").Status)
-		stored, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+		stored, err := f.db.Memory.Read(context.Background(), event.AggregateType, "s-1")
 		require.NoError(t, err)
-		isCancel := func(e watchdog.Event) bool { return e.Type == watchdog.EventCancel }
+		isCancel := func(e watchdog.Event) bool { return e.Type == event.Cancel }
 		require.True(t, slices.ContainsFunc(stored, isCancel))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -185,10 +186,10 @@ func TestEnd(t *testing.T) {
 
 func TestAttempts(t *testing.T) {
 	lost := func(f *fixture) (n int) {
-		events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+		events, err := f.db.Memory.Read(context.Background(), event.AggregateType, "s-1")
 		require.NoError(f, err)
 		for _, e := range events {
-			if e.Type == watchdog.EventInterrupt {
+			if e.Type == event.Interrupt {
 				n++
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 )
 
-// A Memory is a [Store], a [Lister], a [Listener], a [watchdog.TransactionalStore] and a [watchdog.LayerStore] that
+// A Memory is a [Store], a [Lister], a [Listener], a [event.TransactionalStore] and a [event.LayerStore] that
 // keeps its sessions and events in memory: for tests, and as the plain form of what the other stores do. A call may
 // look at every row and every event. Nothing waits for a lock, no lease is ever locked, and what is written is never
 // forgotten. What it calls must not call it. The zero value is ready for use. A Memory must not be copied after its
@@ -59,9 +59,9 @@ func get[T any](ctx context.Context, m *Memory, call func() (T, error)) (got T, 
 
 func (m *Memory) now() time.Time {
 	if m.Clock == nil {
-		return record.Truncate(time.Now())
+		return event.Truncate(time.Now())
 	}
-	return record.Truncate(m.Clock())
+	return event.Truncate(m.Clock())
 }
 
 // Append implements [watchdog.EventStore].
@@ -70,16 +70,16 @@ func (m *Memory) Append(ctx context.Context, all ...watchdog.Event) error {
 }
 
 func (m *Memory) append(ctx context.Context, all []watchdog.Event) error {
-	return m.transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return all }})
+	return m.transact(ctx, &event.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return all }})
 }
 
-// Transact implements [watchdog.TransactionalStore]. If Decide panics, nothing is stored.
-func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+// Transact implements [event.TransactionalStore]. If Decide panics, nothing is stored.
+func (m *Memory) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	return m.do(ctx, func() error { return m.transact(ctx, exchanges...) })
 }
 
 // transact notes the events that are stored.
-func (m *Memory) transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (m *Memory) transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	if err := m.events.Transact(ctx, exchanges...); err != nil {
 		return err
 	}
@@ -179,5 +179,5 @@ var _ interface {
 	Store
 	Lister
 	Listener
-	watchdog.TransactionalStore
+	event.TransactionalStore
 } = (*Memory)(nil)

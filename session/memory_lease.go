@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // A memoryLease is a lease with its attempts that somebody else has ended, of which it is to be told.
@@ -88,7 +88,7 @@ func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left i
 		for _, r := range named {
 			if left > len(named)-ExpireBatch && m.free(r.RunID) == nil {
 				r.leave(there)
-				r.Lost, r.Expired = l.Lost, ExpiredLease{l.ID, l.Looks, record.Truncate(l.RenewedAt)}
+				r.Lost, r.Expired = l.Lost, ExpiredLease{l.ID, l.Looks, event.Truncate(l.RenewedAt)}
 				m.write(r)
 				left--
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 type memorySearch struct {
@@ -106,7 +107,7 @@ func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, er
 		}[h.By]
 		counts := map[string]int{}
 		for _, e := range m.stored {
-			if e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
+			if e.AggregateType == event.AggregateType && e.Type == event.Cancel &&
 				!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To) {
 				counts[keyOf(e)]++
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // A memoryRow is a session with the store's own columns.
@@ -32,7 +32,7 @@ func (m *Memory) row(runID string) memoryRow {
 
 func (m *Memory) write(r memoryRow) {
 	for _, at := range []*time.Time{&r.CreatedAt, &r.LastEventAt, &r.StartedAt} {
-		*at = record.Truncate(*at)
+		*at = event.Truncate(*at)
 	}
 	m.rows[r.RunID] = r
 }
@@ -164,7 +164,7 @@ func (r *memoryRow) sign(lease string, activity time.Duration) {
 func (r *memoryRow) void() { r.WarnedAt, r.Stopped, r.StopFailed = time.Time{}, false, false }
 
 func (r *memoryRow) eventAt(at time.Time) {
-	if at = record.Truncate(at); at.After(r.LastEventAt) {
+	if at = event.Truncate(at); at.After(r.LastEventAt) {
 		r.void()
 		r.LastEventAt = at
 	}
@@ -258,7 +258,7 @@ func (r *memoryRow) isAs(judged Session) bool {
 // endStored writes the end of the run's window down in the row, if it is stored.
 func (m *Memory) endStored(r *memoryRow, id string) bool {
 	e := m.stored[id]
-	if e.AggregateType != watchdog.AggregateType || e.AggregateID != r.RunID {
+	if e.AggregateType != event.AggregateType || e.AggregateID != r.RunID {
 		return false
 	}
 	status, reason := StoredEnd(e)

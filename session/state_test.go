@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
@@ -216,7 +217,7 @@ func TestCommandEndInRow(t *testing.T) {
 
 func TestStoredState(t *testing.T) {
 	end := watchdog.Event{
-		Type: watchdog.EventComplete, Payload: []byte(`{"reason":"complete","outcome":"failed","exit_status":"7","later":1}`),
+		Type: event.Complete, Payload: []byte(`{"reason":"complete","outcome":"failed","exit_status":"7","later":1}`),
 	}
 	for state, want := range map[string]string{
 		"":                               `{"outcome":"failed","exit_status":7}`,
@@ -232,7 +233,7 @@ func TestStoredState(t *testing.T) {
 		end.Payload = []byte(payload)
 		require.Nil(t, session.StoredState(nil, end), payload)
 	}
-	end.Type, end.Payload = watchdog.EventCancel, []byte(`{"outcome":"failed"}`)
+	end.Type, end.Payload = event.Cancel, []byte(`{"outcome":"failed"}`)
 	require.Nil(t, session.StoredState(nil, end))
 }
 
@@ -271,7 +272,7 @@ func TestMemoryForeignHistory(t *testing.T) {
 	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for id, payload := range map[string]string{"1": `{"reason":"a"}`, "2": `{"Reason":"a"}`, "3": `{"reason":5}`} {
 		require.NoError(t, m.Append(t.Context(), watchdog.Event{
-			ID: id, AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			ID: id, AggregateType: event.AggregateType, AggregateID: "run-1", Type: event.Cancel,
 			Payload: []byte(payload), Timestamp: at,
 		}))
 	}
@@ -289,7 +290,7 @@ func TestMemoryInvalid(t *testing.T) {
 	_, err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
 	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
 	require.NoError(t, m.Append(t.Context(), watchdog.Event{
-		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+		ID: "1", AggregateType: event.AggregateType, AggregateID: "run-1", Type: event.Cancel,
 		Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
 	}))
 	_, err = m.History(t.Context(), session.HistoryQuery{To: time.Unix(1, 0), By: "weather"})
@@ -297,7 +298,7 @@ func TestMemoryInvalid(t *testing.T) {
 }
 
 var cancelRequest = session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: []watchdog.Event{{
-	ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+	ID: "end-1", AggregateType: event.AggregateType, AggregateID: "run-1", Type: event.Cancel,
 	Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: time.Unix(0, 0),
 }}}
 
@@ -378,20 +379,20 @@ func TestMemoryClone(t *testing.T) {
 	require.NoError(t, m.BeginLease(ctx, session.Lease{ID: "l-1", Beat: 1}))
 	_, _, err := m.Attach(ctx, session.Session{RunID: "s-1", Lease: "l-1"})
 	require.NoError(t, err)
-	event := watchdog.Event{
-		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: "note", Payload: []byte(`{}`),
+	e := watchdog.Event{
+		ID: "1", AggregateType: event.AggregateType, AggregateID: "s-1", Type: "note", Payload: []byte(`{}`),
 		Timestamp: time.Now(),
 	}
-	require.NoError(t, m.Append(ctx, event))
+	require.NoError(t, m.Append(ctx, e))
 	c := m.Clone()
 
 	require.NoError(t, m.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 2}))
 	_, _, err = m.Attach(ctx, session.Session{RunID: "s-1", Lease: "l-1"})
 	require.NoError(t, err)
-	event.ID = "2"
-	require.NoError(t, m.Append(ctx, event))
+	e.ID = "2"
+	require.NoError(t, m.Append(ctx, e))
 
-	events, err := c.Read(ctx, watchdog.AggregateType, "s-1")
+	events, err := c.Read(ctx, event.AggregateType, "s-1")
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	row, err := c.Session(ctx, "s-1")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -138,7 +139,7 @@ func TestSyncFails(t *testing.T) {
 	running(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
 		wd := f.attach("s-1")
 		require.NoError(f, f.db.Append(context.Background(), watchdog.Event{
-			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
+			ID: "1", AggregateType: event.AggregateType, AggregateID: "s-1", Type: event.Cancel,
 			Payload: []byte(`{}`), Timestamp: time.Now(),
 		}))
 		f.cancel("s-1")

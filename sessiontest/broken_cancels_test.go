@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -45,7 +45,7 @@ func misclaims(from, to session.Outcome, which func(c *call, before row) bool) f
 // stillWarned is a fault in which rows say that a session was warned though that is void.
 func stillWarned(which func(s row) bool) fault {
 	return after("Session", func(c *call) {
-		warned := c.hasEvent(c.runID, watchdog.EventWarning) && c.s.Attempt == 1 && c.s.Status == active
+		warned := c.hasEvent(c.runID, event.Warning) && c.s.Attempt == 1 && c.s.Status == active
 		setIf(warned && c.s.WarnedAt.IsZero() && which(c.s), &c.s.WarnedAt, c.m.Clock())
 	})
 }
@@ -101,14 +101,14 @@ var brokenCancels = []broken{
 		}
 	})},
 	{"changes the row before it validates the events", "a cancel or a warning with", after("Cancel", func(c *call) {
-		if c.judged.Status = cancelled; errors.Is(c.err, watchdog.ErrInvalid) {
+		if c.judged.Status = cancelled; errors.Is(c.err, event.ErrInvalid) {
 			c.put(c.judged)
 		}
 	})},
 	{"cancels without an event", "a cancel or a warning with", before("Cancel", func(c *call) {
-		setIf(len(c.cancel.Events) == 0, &c.cancel.Events, []watchdog.Event{{
-			ID: "made up", AggregateType: watchdog.AggregateType, AggregateID: c.judged.RunID,
-			Type: watchdog.EventCancel, Payload: []byte(`{}`), Timestamp: c.judged.CreatedAt,
+		setIf(len(c.cancel.Events) == 0, &c.cancel.Events, []event.Event{{
+			ID: "made up", AggregateType: event.AggregateType, AggregateID: c.judged.RunID,
+			Type: event.Cancel, Payload: []byte(`{}`), Timestamp: c.judged.CreatedAt,
 		}})
 	})},
 	{"finds NULL different from NULL", "a session without events is cancelled", fails("Cancel", nil, func(c *call) bool {
@@ -164,7 +164,7 @@ var brokenCancels = []broken{
 	{"notes a warning without its events", "a warning is noted with its events",
 		before("Warn", func(c *call) { setIf(c.judged.Lease != "" && len(c.events) == 1, &c.events, nil) })},
 	{"stores the events of a warning one by one", "a cancel or a warning with", after("Warn", func(c *call) {
-		if errors.Is(c.err, watchdog.ErrInvalid) {
+		if errors.Is(c.err, event.ErrInvalid) {
 			_ = c.m.Append(c.ctx, c.events[0])
 		}
 	})},
@@ -358,7 +358,7 @@ var brokenTold = []broken{
 	{"includes the end of a period", "by days of UTC",
 		before("History", func(c *call) { c.history.To = c.history.To.Add(time.Microsecond) })},
 	{"counts every kind of event", "by their reasons", after("History", func(c *call) {
-		if len(c.counts) > 0 && c.hasEvent("run-3", watchdog.EventWarning) {
+		if len(c.counts) > 0 && c.hasEvent("run-3", event.Warning) {
 			c.counts[0].Count++
 		}
 	})},

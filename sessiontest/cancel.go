@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -23,7 +23,7 @@ var cancelRules = []rule{
 		"if a session ended and its run has no cancel event, the next start continues the run",
 		given2(toCancel, func(e *env, s row, c session.CancelRequest) {
 			advisory, terminal := warning(homeRun), cancelEvent("terminal", homeRun, noon.Add(time.Second))
-			c.Events = []watchdog.Event{advisory, terminal}
+			c.Events = []event.Event{advisory, terminal}
 			cancelsAs(e, s, c, session.Done)
 			recorded(e, homeRun, advisory.ID, terminal.ID)
 		})},
@@ -34,7 +34,7 @@ var cancelRules = []rule{
 			c.Events = append(c.Events, bad)
 			outcome, err := e.Store.Cancel(e.Ctx, s, c)
 			invalid(outcome, err)
-			outcome, err = e.Store.Warn(e.Ctx, s, []watchdog.Event{warning(homeRun), bad})
+			outcome, err = e.Store.Warn(e.Ctx, s, []event.Event{warning(homeRun), bad})
 			invalid(outcome, err)
 			outcome, err = e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
@@ -100,9 +100,9 @@ var cancelRules = []rule{
 	{"of sessions that are cancelled together none is if an event is invalid",
 		"the sweeper takes an error for a transaction that was rolled back, or whose answer was lost",
 		given(together, func(e *env, all []session.BatchedCancel) {
-			all[2].Request.Events = []watchdog.Event{cancelEvent("", all[2].Judged.RunID, noon)}
+			all[2].Request.Events = []event.Event{cancelEvent("", all[2].Judged.RunID, noon)}
 			_, err := contract.Optional[session.BatchCanceller](e).CancelAll(e.Ctx, all)
-			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
+			require(errors.Is(err, event.ErrInvalid), "the error is %w, want event.ErrInvalid", err)
 			for _, c := range all {
 				stands(e, c.Judged)
 			}
@@ -121,8 +121,8 @@ func putEventless(e *env) row {
 
 // invalid checks that a call did nothing about an event that is invalid.
 func invalid(outcome session.Outcome, err error) {
-	require(outcome == "" && errors.Is(err, watchdog.ErrInvalid),
-		"the outcome is %q and the error %w, want watchdog.ErrInvalid", outcome, err)
+	require(outcome == "" && errors.Is(err, event.ErrInvalid),
+		"the outcome is %q and the error %w, want event.ErrInvalid", outcome, err)
 }
 
 // rounds is how often a race is run. One round finds a store without a lock only sometimes.
@@ -161,7 +161,7 @@ func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, er
 // agrees checks that a run has one event, and that its row says what that says.
 func agrees(e *env, runID string, outcome session.Outcome) {
 	require(outcome == session.Done || outcome == session.EndStored, "the outcome is %q", outcome)
-	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
+	events, err := e.Store.Read(e.Ctx, event.AggregateType, runID)
 	must(err, "read the events of %q", runID)
 	require(len(events) == 1, "the run has the events %+v, want one", events)
 	status, reason := session.StoredEnd(events[0])

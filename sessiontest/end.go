@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -62,7 +62,7 @@ var endRules = []rule{
 				writesDown(e, own, func(s row) {
 					c := cancelOf(s.RunID)
 					c.Resumes, c.StopFailed = 3, true
-					c.Events = []watchdog.Event{warning(s.RunID), own}
+					c.Events = []event.Event{warning(s.RunID), own}
 					cancelsAs(e, s, c, session.EndStored)
 				})
 			}
@@ -158,8 +158,8 @@ func endsEach(e *env) {
 
 // ownEnds are the ends of runs that no sweeper wrote: by a limit of the run, by its host, once with how its command
 // ended, and by another program.
-func ownEnds(prefix string) []watchdog.Event {
-	ends := []watchdog.Event{
+func ownEnds(prefix string) []event.Event {
+	ends := []event.Event{
 		ownEnd(prefix+"limit", false), ownEnd(prefix+"complete", true), ownEnd(prefix+"failed", true),
 		ownEnd(prefix+"unknown", false),
 	}
@@ -169,7 +169,7 @@ func ownEnds(prefix string) []watchdog.Event {
 }
 
 // writesDown stores the end of a run with a state, and checks that judge has the row say what that says.
-func writesDown(e *env, own watchdog.Event, judge func(row)) {
+func writesDown(e *env, own event.Event, judge func(row)) {
 	s := newSession(own.AggregateID)
 	s.State = []byte(`{"phase":"tests","later":[1]}`)
 	s = attach(e, s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -193,7 +194,7 @@ var historyRules = []rule{
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
-			events[3].Type, events[4].AggregateType = watchdog.EventWarning, "session"
+			events[3].Type, events[4].AggregateType = event.Warning, "session"
 			counts(e, session.ByReason, events, map[string]int{"hold_exceeded": 1, "idle_timeout": 2})
 		}},
 	{"cancels are counted by days of UTC, from the start of a period to before its end",
@@ -222,7 +223,7 @@ var historyRules = []rule{
 }
 
 // cancelEvents returns a cancel at each time, each of another run.
-func cancelEvents(times ...time.Time) (events []watchdog.Event) {
+func cancelEvents(times ...time.Time) (events []event.Event) {
 	for i, at := range times {
 		events = append(events, cancelEvent(fmt.Sprint("cancel-", i), fmt.Sprint("run-", i), at))
 	}
@@ -230,7 +231,7 @@ func cancelEvents(times ...time.Time) (events []watchdog.Event) {
 }
 
 // counts appends the events and checks the history of two days around noon.
-func counts(e *env, by session.Dimension, events []watchdog.Event, want map[string]int) {
+func counts(e *env, by session.Dimension, events []event.Event, want map[string]int) {
 	appends(e, events...)
 	got, err := e.Store.History(e.Ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
 	must(err, "count by %s", by)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -84,7 +85,7 @@ var oddIDs = []string{
 	"o'brien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id", "{", "[]",
 	"null", "0", "00", "0.0", "1e1", "10",
 	"日本語", "🜁🜂", "é", "e\u0301", "e", "a\u200db", "\u202ea", "\ufeff", "a\u2028b", "straße", "STRASSE",
-	strings.Repeat("x", watchdog.MaxAggregateID), strings.Repeat("ж", watchdog.MaxAggregateID),
+	strings.Repeat("x", event.MaxAggregateID), strings.Repeat("ж", event.MaxAggregateID),
 }
 
 func unreadable(err error, runID string) {
@@ -99,7 +100,7 @@ func callsAbout(store session.Store, s row, l lease, start row) calls {
 	fresh := []freshness{activity(s, 0)}
 	ends := []session.Ending{{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished}}
 	claim := session.ClaimRequest{By: by, For: time.Hour}
-	warnings := []watchdog.Event{warning(s.RunID)}
+	warnings := []event.Event{warning(s.RunID)}
 	days := session.HistoryQuery{By: session.ByDay}
 	all := calls{
 		"Attach":        func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(s.RunID)); return err },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -225,13 +226,13 @@ func names(sessions []row) []string {
 	return all
 }
 
-func appends(e *env, events ...watchdog.Event) {
+func appends(e *env, events ...event.Event) {
 	must(e.Store.Append(e.Ctx, events...), "append %d events", len(events))
 }
 
 // recorded checks that a run has exactly these events.
 func recorded(e *env, runID string, want ...string) {
-	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
+	events, err := e.Store.Read(e.Ctx, event.AggregateType, runID)
 	must(err, "read the events of %q", runID)
 	require(slices.Equal(eventIDs(events), want), "the run %q has the events %q, want %q", runID, eventIDs(events), want)
 }
@@ -242,42 +243,42 @@ func stands(e *env, want row, eventIDs ...string) {
 	recorded(e, want.RunID, eventIDs...)
 }
 
-func eventIDs(events []watchdog.Event) (ids []string) {
-	for _, event := range events {
-		ids = append(ids, event.ID)
+func eventIDs(events []event.Event) (ids []string) {
+	for _, e := range events {
+		ids = append(ids, e.ID)
 	}
 	return ids
 }
 
 func cancelOf(runID string) session.CancelRequest {
-	events := []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}
+	events := []event.Event{cancelEvent("cancel of "+runID, runID, noon)}
 	return session.CancelRequest{By: by, Reason: why, Events: events}
 }
 
 // toCancel writes a silent session, and returns it with a cancel of it.
 func toCancel(e *env) (row, session.CancelRequest) { return silent(e), cancelOf(homeRun) }
 
-func cancelEvent(id, runID string, at time.Time) watchdog.Event {
-	return watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+func cancelEvent(id, runID string, at time.Time) event.Event {
+	return event.Event{
+		ID: id, AggregateType: event.AggregateType, AggregateID: runID, Type: event.Cancel,
 		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
 	}
 }
 
-func warning(runID string) watchdog.Event {
-	event := cancelEvent("warning of "+runID, runID, noon)
-	event.Type = watchdog.EventWarning
-	return event
+func warning(runID string) event.Event {
+	e := cancelEvent("warning of "+runID, runID, noon)
+	e.Type = event.Warning
+	return e
 }
 
 // ownEnd is the end that a run writes itself. It has the ID of a cancel's event.
-func ownEnd(runID string, complete bool) watchdog.Event {
-	event := cancelOf(runID).Events[0]
-	event.Payload = []byte(`{"reason":"wall_clock_exceeded"}`)
+func ownEnd(runID string, complete bool) event.Event {
+	e := cancelOf(runID).Events[0]
+	e.Payload = []byte(`{"reason":"wall_clock_exceeded"}`)
 	if complete {
-		event.Type, event.Payload = watchdog.EventComplete, []byte(`{"completed_at":"2026-03-04T12:00:00Z"}`)
+		e.Type, e.Payload = event.Complete, []byte(`{"completed_at":"2026-03-04T12:00:00Z"}`)
 	}
-	return event
+	return e
 }
 
 func cancels(e *env, judged row, want session.Outcome) {
@@ -310,7 +311,7 @@ func claimsAs(e *env, judged row, c session.ClaimRequest, want session.Outcome) 
 }
 
 func warns(e *env, judged row, want session.Outcome) {
-	got, err := e.Store.Warn(e.Ctx, judged, []watchdog.Event{warning(judged.RunID)})
+	got, err := e.Store.Warn(e.Ctx, judged, []event.Event{warning(judged.RunID)})
 	came("warn", judged.RunID, got, want, err)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
@@ -112,7 +112,7 @@ type call struct {
 	cancel           session.CancelRequest
 	all              []batched
 	outcomes         []session.Outcome
-	events           []watchdog.Event
+	events           []event.Event
 	fresh            []freshness
 	ends             []ending
 	skipped          session.Skipped
@@ -174,8 +174,8 @@ func (c *call) rowsOf(lease string) (rows []row) {
 
 // hasEvent reports whether a run has an event with an ID, or of a type.
 func (c *call) hasEvent(runID, what string) bool {
-	events, _ := c.m.Read(context.Background(), watchdog.AggregateType, runID)
-	return slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.ID == what || e.Type == what })
+	events, _ := c.m.Read(context.Background(), event.AggregateType, runID)
+	return slices.ContainsFunc(events, func(e event.Event) bool { return e.ID == what || e.Type == what })
 }
 
 // setIf changes a value in some calls: those of the rule that a fault is to break.
@@ -240,7 +240,7 @@ func (a *altered) Claim(ctx context.Context, judged row, r session.ClaimRequest)
 	return answer(&c.outcome, a.does("Claim", c, func(*call) { c.outcome, c.err = c.m.Claim(c.ctx, c.judged, c.claim) }))
 }
 
-func (a *altered) Warn(ctx context.Context, judged row, events []watchdog.Event) (session.Outcome, error) {
+func (a *altered) Warn(ctx context.Context, judged row, events []event.Event) (session.Outcome, error) {
 	c := &call{ctx: ctx, judged: judged, events: events}
 	return answer(&c.outcome, a.does("Warn", c, func(*call) { c.outcome, c.err = c.m.Warn(c.ctx, c.judged, c.events) }))
 }
@@ -256,8 +256,8 @@ func (a *altered) CancelAll(ctx context.Context, all []batched) ([]session.Outco
 	c := &call{ctx: ctx, all: slices.Clone(all)}
 	return answer(&c.outcomes, a.does("CancelAll", c, func(*call) {
 		for _, one := range c.all {
-			for _, event := range one.Request.Events {
-				c.err = cmp.Or(c.err, event.Validate())
+			for _, e := range one.Request.Events {
+				c.err = cmp.Or(c.err, e.Validate())
 			}
 		}
 		if c.err == nil {
@@ -332,6 +332,6 @@ func (a *altered) LeaseSessions(ctx context.Context, lease string) ([]attempt, e
 	return answer(&c.named, a.does("LeaseSessions", c, func(*call) { c.named, c.err = c.m.LeaseSessions(c.ctx, c.lease) }))
 }
 
-func (a *altered) Append(ctx context.Context, events ...watchdog.Event) error {
+func (a *altered) Append(ctx context.Context, events ...event.Event) error {
 	return a.does("Append", &call{ctx: ctx, events: events}, func(c *call) { c.err = c.m.Append(c.ctx, c.events...) })
 }

@@ -54,7 +54,7 @@
 // a descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
 //
 // A command that exits by itself before the first signal has finished, also if that is while its cancel is recorded.
-// Then a [watchdog.EventCorrection] is recorded, too, and readers of both say finished.
+// Then a [event.Correction] is recorded, too, and readers of both say finished.
 //
 // The [Result] and event.json say what was requested, what was sent and what ended the command. Their fingerprints say
 // whether the next attempt fails in the same way: see package converge.

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -198,7 +199,7 @@ func checkEnding(f *fixture, c ending, action stall.TripAction, cmd *exec.Cmd, r
 		require.Nil(f, result.Trip)
 		require.Empty(f, f.artifacts(), "it was not stuck")
 		if c.around == nil {
-			require.Empty(f, f.events(watchdog.EventCancel))
+			require.Empty(f, f.events(event.Cancel))
 		}
 		return
 	}
@@ -209,7 +210,7 @@ func checkTrip(f *fixture, c ending, action stall.TripAction, result *stall.Resu
 	f.Helper()
 	require.Equal(f, []any{c.kind, action}, []any{result.Trip.Kind, result.Trip.Action})
 	require.True(f, strings.HasPrefix(result.Fingerprints()[0], c.print), result.Fingerprints())
-	require.Equal(f, []payload{{c.reason, "run"}}, f.events(watchdog.EventCancel), "exactly one, with its parent")
+	require.Equal(f, []payload{{c.reason, "run"}}, f.events(event.Cancel), "exactly one, with its parent")
 	var stop *watchdog.Stop
 	require.ErrorAs(f, err, &stop)
 	require.Equal(f, "run", stop.Parent)
@@ -252,14 +253,14 @@ func TestIgnoredTrip(t *testing.T) {
 					_, ctx = outerRun(t, f.store, watchdog.Budget{}, true)
 				}
 				c.set(&f.cfg)
-				event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
-				result, err := stall.Run(ctx, command(t, "print:"+ready, "await:"+event, "exit:4"), f.cfg)
+				e := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
+				result, err := stall.Run(ctx, command(t, "print:"+ready, "await:"+e, "exit:4"), f.cfg)
 				require.Equal(t, 4, exitCode(t, err))
 				require.True(t, result.Finished)
 				require.Empty(t, result.Sent)
 				require.Equal(t, []any{c.kind, stall.ActionIgnore}, []any{result.Trip.Kind, result.Trip.Action})
-				require.Empty(t, f.events(watchdog.EventCancel))
-				require.Len(t, f.events(watchdog.EventWarning), 1)
+				require.Empty(t, f.events(event.Cancel))
+				require.Len(t, f.events(event.Warning), 1)
 				r := f.record()
 				require.Equal(t, "ignore", r.Action.Kind)
 				require.Empty(t, r.Action.Requested)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -22,7 +23,7 @@ func ExampleRun() {
 		Step: "build", RunID: "s-1", Store: store, NoOutput: 200 * time.Millisecond,
 	})
 	fmt.Println(errors.Is(err, watchdog.CommandNoOutput), result.EndedBy, result.Trip.Fingerprints)
-	events, _ := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
+	events, _ := store.Read(context.Background(), event.AggregateType, "s-1/build")
 	fmt.Println(len(events), events[0].Type)
 	// Output:
 	// true interrupt [stall/no_output:never]

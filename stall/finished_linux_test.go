@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
@@ -34,7 +35,7 @@ type lateStore struct {
 
 func (s *lateStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	for _, e := range events {
-		if e.Type == watchdog.EventCancel && s.before != nil {
+		if e.Type == event.Cancel && s.before != nil {
 			s.before()
 			s.before = nil
 			if s.fails {
@@ -51,13 +52,13 @@ type plainStore struct{ watchdog.EventStore }
 // endings are the events about the end of a fixture's command.
 func (f *fixture) endings() (cancels, corrected []string) {
 	f.Helper()
-	events, err := f.store.Read(context.Background(), watchdog.AggregateType, "run/step")
+	events, err := f.store.Read(context.Background(), event.AggregateType, "run/step")
 	require.NoError(f, err)
 	for _, e := range events {
 		switch e.Type {
-		case watchdog.EventCancel:
+		case event.Cancel:
 			cancels = append(cancels, e.ID)
-		case watchdog.EventCorrection:
+		case event.Correction:
 			var p struct {
 				Cancel string `json:"cancel_id"`
 			}
@@ -237,7 +238,7 @@ func TestCorrectedRun(t *testing.T) {
 	require.True(t, handle.Of(w.Context()).RecordFinished())
 	require.True(t, handle.Of(w.Context()).RecordFinished(), "again is the same event")
 	require.NoError(t, w.Close())
-	events, err := store.Read(t.Context(), watchdog.AggregateType, "run")
+	events, err := store.Read(t.Context(), event.AggregateType, "run")
 	require.NoError(t, err)
 	require.Len(t, events, 2)
 	require.Contains(t, string(events[1].Payload)+string(events[0].Payload), stop.EventID())
@@ -251,7 +252,7 @@ func TestCorrectedRun(t *testing.T) {
 		require.False(t, handle.Of(w.Context()).RecordFinished())
 		require.ErrorIs(t, context.Cause(w.Context()), watchdog.ErrClosed)
 		require.NoError(t, w.Close())
-		events, err := store.Read(t.Context(), watchdog.AggregateType, "run")
+		events, err := store.Read(t.Context(), event.AggregateType, "run")
 		require.NoError(t, err)
 		require.Empty(t, events)
 	})

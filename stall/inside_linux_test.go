@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -106,7 +107,7 @@ func TestInFlight(t *testing.T) {
 			<-ctx.Done()
 			require.Greater(t, w.Elapsed(), 2500*time.Millisecond+idle)
 			for run, events := range map[string]int{"run": 1, "run/step": 0} { // its cancel
-				recorded, err := f.store.Read(t.Context(), watchdog.AggregateType, run)
+				recorded, err := f.store.Read(t.Context(), event.AggregateType, run)
 				require.NoError(t, err)
 				require.Len(t, recorded, events)
 			}

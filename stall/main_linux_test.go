@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -223,7 +224,7 @@ type payload struct {
 
 func (f *fixture) events(kind string) []payload {
 	f.Helper()
-	events, err := f.store.Read(context.Background(), watchdog.AggregateType, "run/step")
+	events, err := f.store.Read(context.Background(), event.AggregateType, "run/step")
 	require.NoError(f, err)
 	var all []payload
 	for _, e := range events {

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/internal/golden"
@@ -333,8 +334,8 @@ func TestEventBeforeSignal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	copied := filepath.Join(t.TempDir(), "copied")
-	event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
-	result, _ := f.stalled(f.terminal("copy:" + event + ":" + copied))
+	e := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
+	result, _ := f.stalled(f.terminal("copy:" + e + ":" + copied))
 	require.Zero(t, result.ExitCode, "its signal handler found the file")
 	text, err := os.ReadFile(copied)
 	require.NoError(t, err)
@@ -433,7 +434,7 @@ func TestIgnored(t *testing.T) {
 		"lines:"+trips+":1", "print:a", "lines:"+trips+":2", "print:b", "lines:"+trips+":3"))
 	require.NoError(t, err)
 	require.Len(t, result.Trips, 3)
-	require.Len(t, f.events(watchdog.EventWarning), 3)
+	require.Len(t, f.events(event.Warning), 3)
 	require.Equal(t, *result.Trip, result.Trips[0])
 	require.Empty(t, result.Fingerprints(), "the command has finished")
 }
@@ -505,7 +506,7 @@ func (c *secretsFixture) collect(result *stall.Result, err error) {
 			fmt.Sprintf("%+v", result.AlsoEnded)
 	}
 	for _, id := range []string{"run", "run/step"} {
-		events, readErr := c.store.Read(context.Background(), watchdog.AggregateType, id)
+		events, readErr := c.store.Read(context.Background(), event.AggregateType, id)
 		require.NoError(c, readErr)
 		for i, e := range events {
 			c.texts[fmt.Sprintf("event %d of %s", i, id)] = fmt.Sprintf("%+v %s", e, e.Payload)

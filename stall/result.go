@@ -88,7 +88,7 @@ type Result struct {
 	EndedBy    syscall.Signal
 	// Finished says that the command exited by itself before the first signal, even if it had tripped, and that no
 	// [Command.Kill] ended it; a [Command.Signal] may have. If its cancel was recorded already, a
-	// [watchdog.EventCorrection] is, too.
+	// [event.Correction] is, too.
 	Finished bool
 	// LeftBehind is how many processes were alive after the command exited by itself, and were ended then. It is 0 with
 	// [Config].KeepBackground, however many were kept.

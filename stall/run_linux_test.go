@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -45,7 +46,7 @@ func TestExit(t *testing.T) {
 	require.Empty(t, f.artifacts(), "no trip, no artifacts")
 	require.Positive(t, result.Elapsed)
 	require.Equal(t, "run/step", result.RunID)
-	require.Empty(t, f.events(watchdog.EventCancel))
+	require.Empty(t, f.events(event.Cancel))
 }
 
 // TestLeftBehind runs commands that leave a process behind.
@@ -205,7 +206,7 @@ func startsNothing(f *fixture, change func(*exec.Cmd) *exec.Cmd) error {
 	require.Error(f, err)
 	require.False(f, exists(touched))
 	require.Empty(f, f.artifacts())
-	require.Empty(f, f.events(watchdog.EventCancel))
+	require.Empty(f, f.events(event.Cancel))
 	return err
 }
 

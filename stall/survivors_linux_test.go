@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/escape/delay"
 	"github.com/seed62658d38/watchdog/internal/escape/script"
@@ -226,7 +227,7 @@ func unkillable(string) error {
 	if errors.As(err, &exit) || cmd.ProcessState != nil {
 		return errors.Join(errors.New("a command that lives has an exit status"), err)
 	}
-	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
+	events, err := store.Read(context.Background(), event.AggregateType, "s-1/build")
 	text, problem := json.Marshal(unkilled{result.Survivors[0], events})
 	return cmp.Or(err, problem, hold.Close(), childSteps["print"](string(text)))
 }
@@ -257,9 +258,9 @@ func TestUnkillable(t *testing.T) {
 	for _, e := range got.Events {
 		kinds[e.Type]++
 	}
-	require.Equal(t, 1, kinds[watchdog.EventOverrun])
-	require.Equal(t, 1, kinds[watchdog.EventCancel])
-	require.Equal(t, watchdog.EventOverrun, got.Events[last].Type)
+	require.Equal(t, 1, kinds[event.Overrun])
+	require.Equal(t, 1, kinds[event.Cancel])
+	require.Equal(t, event.Overrun, got.Events[last].Type)
 	var p struct {
 		Key, Layer string
 		Abandoned  bool

@@ -17,15 +17,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 )
 
-func writes(change func(e *event)) fault {
+func writes(change func(e *event.Event)) fault {
 	return before("Append", func(c *call) { each(c.events, change) })
 }
 
-func refuses(err error, which func(e event) bool) fault {
+func refuses(err error, which func(e event.Event) bool) fault {
 	return fails("Append", err, func(c *call) bool { return slices.ContainsFunc(c.events, which) })
 }
 
@@ -35,7 +35,7 @@ func drops(which func(c *call) bool) fault {
 
 // writesKeys changes the keys of payloads, and decodes their values into V.
 func writesKeys[V any](change func(keys map[string]V)) fault {
-	return writes(func(e *event) {
+	return writes(func(e *event.Event) {
 		var keys map[string]V
 		if json.Unmarshal(e.Payload, &keys) == nil && keys != nil {
 			change(keys)
@@ -44,20 +44,22 @@ func writesKeys[V any](change func(keys map[string]V)) fault {
 	})
 }
 
-func (c *call) beside() []event { return c.stored(c.events[0].AggregateType, c.events[0].AggregateID) }
+func (c *call) beside() []event.Event {
+	return c.stored(c.events[0].AggregateType, c.events[0].AggregateID)
+}
 
 // overlay changes what a store reads from its Memory.
 type overlay struct {
 	mu       sync.Mutex
-	appended map[string][]event // by ID
-	replaced map[string]event
-	added    []event
+	appended map[string][]event.Event // by ID
+	replaced map[string]event.Event
+	added    []event.Event
 }
 
 // overlaid is a fault in some appends of a single event whose ID is taken.
-func overlaid(which func(o *overlay, first, again event) bool, do func(o *overlay, again event) error) fault {
+func overlaid(which func(o *overlay, first, again event.Event) bool, do func(o *overlay, again event.Event) error) fault {
 	return func() alteration {
-		o := &overlay{appended: map[string][]event{}, replaced: map[string]event{}}
+		o := &overlay{appended: map[string][]event.Event{}, replaced: map[string]event.Event{}}
 		return both(around("Append", func(c *call, next func()) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -78,7 +80,7 @@ func (o *overlay) read(c *call, next func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	next()
-	each(c.events, func(e *event) {
+	each(c.events, func(e *event.Event) {
 		other, replaced := o.replaced[e.ID]
 		setIf(replaced, e, other)
 	})
@@ -88,28 +90,30 @@ func (o *overlay) read(c *call, next func()) {
 }
 
 // What an event is whose ID is taken.
-func (o *overlay) isBusy(_, again event) bool          { return len(o.appended[again.ID]) > 2 }
-func (o *overlay) isOther(first, again event) bool     { return first.Type != again.Type }
-func (o *overlay) isElsewhere(first, again event) bool { return first.AggregateID != again.AggregateID }
+func (o *overlay) isBusy(_, again event.Event) bool      { return len(o.appended[again.ID]) > 2 }
+func (o *overlay) isOther(first, again event.Event) bool { return first.Type != again.Type }
+func (o *overlay) isElsewhere(first, again event.Event) bool {
+	return first.AggregateID != again.AggregateID
+}
 
-func (o *overlay) isSame(first, again event) bool {
+func (o *overlay) isSame(first, again event.Event) bool {
 	again.Timestamp = first.Timestamp
 	return reflect.DeepEqual(first, again)
 }
 
-func (o *overlay) refuse(event) error { return errOwn }
+func (o *overlay) refuse(event.Event) error { return errOwn }
 
-func (o *overlay) replace(e event) error {
+func (o *overlay) replace(e event.Event) error {
 	o.replaced[e.ID] = e
 	return nil
 }
 
-func (o *overlay) add(e event) error {
+func (o *overlay) add(e event.Event) error {
 	o.added = append(o.added, e)
 	return nil
 }
 
-func sorts(compare func(a, b event) int) fault {
+func sorts(compare func(a, b event.Event) int) fault {
 	return after("Read", func(c *call) { slices.SortFunc(c.events, compare) })
 }
 
@@ -123,15 +127,15 @@ func remembers(read func(kept *sync.Map, c *call)) fault {
 
 // A note is what a store keeps of an event with a new ID.
 type note struct {
-	event
+	event.Event
 	position int // in its batch
 }
 
 // notes is a fault in which a store keeps notes, and reads with them.
-func notes(read func(of func(e event) note, c *call)) fault {
+func notes(read func(of func(e event.Event) note, c *call)) fault {
 	return func() alteration {
 		var notes sync.Map
-		of := func(e event) note {
+		of := func(e event.Event) note {
 			kept, _ := notes.Load(e.ID)
 			return kept.(note)
 		}
@@ -145,20 +149,20 @@ func notes(read func(of func(e event) note, c *call)) fault {
 
 // sortsBy is a fault in which a store orders by time and then by a key.
 func sortsBy(key func(n note) int) fault {
-	return notes(func(of func(e event) note, c *call) {
-		slices.SortFunc(c.events, func(a, b event) int {
+	return notes(func(of func(e event.Event) note, c *call) {
+		slices.SortFunc(c.events, func(a, b event.Event) int {
 			return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(key(of(a)), key(of(b))))
 		})
 	})
 }
 
-func withPayloads(events []event, payload func(e event) json.RawMessage) []event {
+func withPayloads(events []event.Event, payload func(e event.Event) json.RawMessage) []event.Event {
 	events = slices.Clone(events)
-	each(events, func(e *event) { e.Payload = payload(*e) })
+	each(events, func(e *event.Event) { e.Payload = payload(*e) })
 	return events
 }
 
-func ownPayload(e event) json.RawMessage { return slices.Clone(e.Payload) }
+func ownPayload(e event.Event) json.RawMessage { return slices.Clone(e.Payload) }
 
 type aggregate struct{ kind, id string }
 
@@ -173,14 +177,14 @@ func matching(match func(asked, stored aggregate) bool) fault {
 	return func() alteration {
 		var aggregates sync.Map
 		return both(before("Append", func(c *call) {
-			each(c.events, func(e *event) { aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true) })
+			each(c.events, func(e *event.Event) { aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true) })
 		}), around("Read", func(c *call, _ func()) {
 			for stored := range aggregates.Range {
 				if s := stored.(aggregate); match(aggregate{c.kind, c.id}, s) {
 					c.events = append(c.events, c.stored(s.kind, s.id)...)
 				}
 			}
-			slices.SortFunc(c.events, watchdog.Event.Compare)
+			slices.SortFunc(c.events, event.Event.Compare)
 			c.err = c.ctx.Err()
 		}))()
 	}
@@ -188,46 +192,46 @@ func matching(match func(asked, stored aggregate) bool) fault {
 
 var eventFaults = []broken{
 	{"drops the consensus ID", "every field",
-		writes(func(e *event) { e.ConsensusID = strings.TrimSuffix(e.ConsensusID, "consensus-1") })},
+		writes(func(e *event.Event) { e.ConsensusID = strings.TrimSuffix(e.ConsensusID, "consensus-1") })},
 	{"counts bytes instead of characters", "a text as long as",
-		refuses(watchdog.ErrInvalid, func(e event) bool { return len(e.AggregateID) > watchdog.MaxAggregateID })},
+		refuses(event.ErrInvalid, func(e event.Event) bool { return len(e.AggregateID) > event.MaxAggregateID })},
 	{"cuts the last character of a full column", "a text as long as",
-		writes(func(e *event) { setIf(len(e.Type) == watchdog.MaxEventType, &e.Type, e.Type[:max(len(e.Type)-1, 0)]) })},
+		writes(func(e *event.Event) { setIf(len(e.Type) == event.MaxType, &e.Type, e.Type[:max(len(e.Type)-1, 0)]) })},
 	{"hides kinds of event that it does not know", "a host's own kinds", after("Read", func(c *call) {
-		c.events = slices.DeleteFunc(c.events, func(e event) bool {
+		c.events = slices.DeleteFunc(c.events, func(e event.Event) bool {
 			return strings.Contains(e.Type, ".") && !strings.HasPrefix(e.Type, "runtime.watchdog.")
 		})
 	})},
-	{"takes a payload that is an array", "an invalid event is refused", writes(func(e *event) {
+	{"takes a payload that is an array", "an invalid event is refused", writes(func(e *event.Event) {
 		list := []byte(`{"list":` + string(e.Payload) + `}`)
 		setIf(strings.HasPrefix(string(e.Payload), "["), &e.Payload, list)
 	})},
 	{"returns an error of its own for an invalid event", "an invalid event is refused",
 		after("Append", func(c *call) { c.err = own(c.err) })},
-	{"cuts a text that is too long", "a text longer than", writes(func(e *event) {
+	{"cuts a text that is too long", "a text longer than", writes(func(e *event.Event) {
 		text := []rune(e.AggregateID)
-		e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
+		e.AggregateID = string(text[:min(len(text), event.MaxAggregateID)])
 	})},
 	{"keeps milliseconds", "times keep their",
-		writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
+		writes(func(e *event.Event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
 	{"rounds to the microsecond", "times keep their",
-		writes(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
-	{"cuts off towards 1970", "times keep their", writes(func(e *event) {
+		writes(func(e *event.Event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
+	{"cuts off towards 1970", "times keep their", writes(func(e *event.Event) {
 		before1970 := e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0
 		setIf(before1970, &e.Timestamp, e.Timestamp.Add(time.Microsecond))
 	})},
 	{"returns the zone of its server", "times keep their", after("Read", func(c *call) {
-		each(c.events, func(e *event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) })
+		each(c.events, func(e *event.Event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) })
 	})},
-	{"reads the clock time of any zone as UTC", "times keep their", writes(func(e *event) {
+	{"reads the clock time of any zone as UTC", "times keep their", writes(func(e *event.Event) {
 		_, offset := e.Timestamp.Zone()
 		e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
 	})},
 	{"keeps nanoseconds since 1970", "times keep their", after("Read", func(c *call) {
-		each(c.events, func(e *event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() })
+		each(c.events, func(e *event.Event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() })
 	})},
 	{"converts numbers to floats", "nested and empty values", writesKeys(func(map[string]any) {})},
-	{"keeps ASCII only", "nested and empty values", writes(func(e *event) {
+	{"keeps ASCII only", "nested and empty values", writes(func(e *event.Event) {
 		e.Payload = []byte(strings.Map(func(r rune) rune { return min(r, '\x7f') }, string(e.Payload)))
 	})},
 	{"drops what is null", "nested and empty values", writesKeys(func(keys map[string]json.RawMessage) {
@@ -241,35 +245,35 @@ var eventFaults = []broken{
 	{"removes an event_version that it did not add", "an event_version of its own",
 		writesKeys(func(keys map[string]json.RawMessage) { delete(keys, "event_version") })},
 	{"has a limit of 64 KiB", "a payload of a mebibyte",
-		refuses(errOwn, func(e event) bool { return len(e.Payload) > 1<<16 })},
+		refuses(errOwn, func(e event.Event) bool { return len(e.Payload) > 1<<16 })},
 	// The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
 	// the eleventh of an aggregate.
 	{"stores a batch one by one until one fails", "a batch with one invalid event", before("Append", func(c *call) {
-		invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
+		invalid := slices.IndexFunc(c.events, func(e event.Event) bool { return e.Validate() != nil })
 		_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
 	})},
 	{"wants at least one event", "no events", fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
 	{"files a batch under its first event's aggregate", "events of several aggregates",
-		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
+		before("Append", func(c *call) { each(c.events, func(e *event.Event) { e.AggregateID = c.events[0].AggregateID }) })},
 	{"has a limit of parameters per statement", "a batch of ten thousand",
 		fails("Append", errOwn, func(c *call) bool { return len(c.events)*7 > 65_535 })},
 	{"stores an event again when it is the same", "the first is kept", overlaid((*overlay).isSame, (*overlay).add)},
 	{"keeps the last", "the first is kept", overlaid((*overlay).isOther, (*overlay).replace)},
 	{"refuses an ID when the event is another", "the first is kept", overlaid((*overlay).isOther, (*overlay).refuse)},
 	{"takes a batch with a known ID for stored", "a batch of known and new IDs", drops(func(c *call) bool {
-		return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event) bool {
-			return slices.ContainsFunc(c.events, func(e event) bool { return e.ID == stored.ID })
+		return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event.Event) bool {
+			return slices.ContainsFunc(c.events, func(e event.Event) bool { return e.ID == stored.ID })
 		})
 	})},
 	{"keeps the last of a batch", "the first is kept", before("Append", func(c *call) { slices.Reverse(c.events) })},
 	{"looks for known IDs before the batch only", "the first is kept", fails("Append", errOwn, func(c *call) bool {
 		seen := map[string]bool{}
-		each(c.events, func(e *event) { seen[e.ID] = true })
+		each(c.events, func(e *event.Event) { seen[e.ID] = true })
 		return len(seen) < len(c.events)
 	})},
 	{"has an ID per aggregate", "stored in one aggregate", overlaid((*overlay).isElsewhere, (*overlay).add)},
 	{"folds the case of IDs", "IDs that differ in case are different events", drops(func(c *call) bool {
-		return len(c.events) == 1 && slices.ContainsFunc(c.beside(), func(e event) bool {
+		return len(c.events) == 1 && slices.ContainsFunc(c.beside(), func(e event.Event) bool {
 			return e.ID != c.events[0].ID && strings.EqualFold(e.ID, c.events[0].ID)
 		})
 	})},
@@ -277,11 +281,11 @@ var eventFaults = []broken{
 	{"checks the ID and then writes, without a lock", "appended by many", overlaid((*overlay).isBusy, (*overlay).replace)},
 	{"loses appends while it is busy", "many appends at once",
 		drops(func(c *call) bool { return len(c.events) == 1 && len(c.beside()) >= 10 })},
-	{"orders by ID", "ordered by time", sorts(func(a, b event) int { return cmp.Compare(a.ID, b.ID) })},
+	{"orders by ID", "ordered by time", sorts(func(a, b event.Event) int { return cmp.Compare(a.ID, b.ID) })},
 	{"leaves events of one time in the order they came", "ordered by ID", sortsBy(func(n note) int { return n.position })},
 	{"orders before it cuts off nanoseconds", "ordered by ID",
 		sortsBy(func(n note) int { return n.Timestamp.Nanosecond() })},
-	{"orders without regard to case", "ordered by ID", sorts(func(a, b event) int {
+	{"orders without regard to case", "ordered by ID", sorts(func(a, b event.Event) int {
 		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
 	})},
 	{"does not find an aggregate without events", "an aggregate without events",
@@ -311,40 +315,40 @@ var eventFaults = []broken{
 	{"ignores the context of a read", "an append or a read with", ignoresContext("Read")},
 	{"answers from a cache", "a read sees", remembers(func(kept *sync.Map, c *call) {
 		cached, _ := kept.LoadOrStore(aggregate{c.kind, c.id}, withPayloads(c.events, ownPayload))
-		c.events = withPayloads(cached.([]event), ownPayload)
+		c.events = withPayloads(cached.([]event.Event), ownPayload)
 	})},
 	{"returns its own list", "what Read returned", remembers(func(kept *sync.Map, c *call) {
 		own, _ := kept.LoadOrStore(aggregate{c.kind, c.id}, c.events)
-		setIf(len(c.events) == len(own.([]event)), &c.events, own.([]event))
+		setIf(len(c.events) == len(own.([]event.Event)), &c.events, own.([]event.Event))
 	})},
 	{"returns its own payloads", "what Read returned", remembers(func(kept *sync.Map, c *call) {
-		c.events = withPayloads(c.events, func(e event) json.RawMessage {
+		c.events = withPayloads(c.events, func(e event.Event) json.RawMessage {
 			shared, _ := kept.LoadOrStore(e.ID, e.Payload)
 			return shared.(json.RawMessage)
 		})
 	})},
-	{"keeps the appended payload without a copy", "what Read returned", notes(func(of func(e event) note, c *call) {
-		c.events = withPayloads(c.events, func(e event) json.RawMessage { return ownPayload(of(e).event) })
+	{"keeps the appended payload without a copy", "what Read returned", notes(func(of func(e event.Event) note, c *call) {
+		c.events = withPayloads(c.events, func(e event.Event) json.RawMessage { return ownPayload(of(e).Event) })
 	})},
 }
 
-func asksFor(change func(s *selection)) fault {
+func asksFor(change func(s *event.Selection)) fault {
 	return before("Select", func(c *call) { change(&c.s) })
 }
 
 // selectsMore is a fault in which other events are selected, too.
-func selectsMore(from func(s selection) (kind, id string)) fault {
+func selectsMore(from func(s event.Selection) (kind, id string)) fault {
 	return after("Select", func(c *call) {
 		c.s.AggregateType, c.s.AggregateID = from(c.s)
 		c.events = append(c.selected(c.s), c.events...)
 	})
 }
 
-func decides(change func(c *call, selected []event, decided *[]event)) fault {
+func decides(change func(c *call, selected []event.Event, decided *[]event.Event)) fault {
 	return before("Transact", func(c *call) {
 		for _, x := range c.all {
 			decide := x.Decide
-			x.Decide = func(selected []event) []event {
+			x.Decide = func(selected []event.Event) []event.Event {
 				decided := decide(selected)
 				change(c, selected, &decided)
 				return decided
@@ -356,11 +360,11 @@ func decides(change func(c *call, selected []event, decided *[]event)) fault {
 func layers(change func(c *call)) fault { return after("Layers", change) }
 
 var ableFaults = []broken{
-	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *selection) {
+	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *event.Selection) {
 		setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
 	})},
 	{"selects an event twice", "a selection has its IDs", after("Select", func(c *call) {
-		twice := slices.IndexFunc(c.events, func(e event) bool {
+		twice := slices.IndexFunc(c.events, func(e event.Event) bool {
 			return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)
 		})
 		if twice >= 0 {
@@ -368,65 +372,67 @@ var ableFaults = []broken{
 		}
 	})},
 	{"takes no more than one ID", "a selection has its IDs",
-		asksFor(func(s *selection) { setIf(len(s.IDs) > 1 && s.IDs[0] != "foreign", &s.IDs, s.IDs[:min(1, len(s.IDs))]) })},
+		asksFor(func(s *event.Selection) {
+			setIf(len(s.IDs) > 1 && s.IDs[0] != "foreign", &s.IDs, s.IDs[:min(1, len(s.IDs))])
+		})},
 	{"appends the IDs after the others", "a selection has its IDs", after("Select", func(c *call) {
-		named := func(e event) bool { return slices.Contains(c.s.IDs, e.ID) }
+		named := func(e event.Event) bool { return slices.Contains(c.s.IDs, e.ID) }
 		others := slices.DeleteFunc(slices.Clone(c.events), named)
-		c.events = append(others, slices.DeleteFunc(c.events, func(e event) bool { return !named(e) })...)
+		c.events = append(others, slices.DeleteFunc(c.events, func(e event.Event) bool { return !named(e) })...)
 	})},
 	{"selects without payloads", "a selection has its IDs", after("Select", func(c *call) {
-		each(c.events, func(e *event) { setIf(len(c.s.IDs) > 0, &e.Payload, []byte("{}")) })
+		each(c.events, func(e *event.Event) { setIf(len(c.s.IDs) > 0, &e.Payload, []byte("{}")) })
 	})},
 	{"selects the latest of each type", "LatestOf selects", after("Select", func(c *call) {
 		for _, one := range c.s.LatestOf {
 			c.s.LatestOf = []string{one}
 			c.events = append(c.events, c.selected(c.s)...)
 		}
-		slices.SortFunc(c.events, event.Compare)
-		c.events = slices.CompactFunc(c.events, func(a, b event) bool { return a.ID == b.ID })
+		slices.SortFunc(c.events, event.Event.Compare)
+		c.events = slices.CompactFunc(c.events, func(a, b event.Event) bool { return a.ID == b.ID })
 	})},
-	{"selects the latest of all types", "LatestOf selects", asksFor(func(s *selection) {
-		all := []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
+	{"selects the latest of all types", "LatestOf selects", asksFor(func(s *event.Selection) {
+		all := []string{event.Cancel, event.Resume, event.Extend, "host.note"}
 		setIf(len(s.LatestOf) > 0, &s.LatestOf, all)
 	})},
 	{"leaves the latest of one time to chance", "LatestOf selects", after("Select", func(c *call) {
 		if len(c.s.LatestOf) > 0 && len(c.events) > 0 && c.events[0].Timestamp.Before(c.s.Since) {
 			all := c.ofRun()
-			c.events[0] = all[slices.IndexFunc(all, func(e event) bool {
+			c.events[0] = all[slices.IndexFunc(all, func(e event.Event) bool {
 				return e.Timestamp.Equal(c.events[0].Timestamp) && slices.Contains(c.s.LatestOf, e.Type)
 			})]
 		}
 	})},
 	{"leaves out from Since until Until without counting", "Until and Known",
-		asksFor(func(s *selection) { setIf(s.Until.After(s.Since), &s.Since, s.Until) })},
-	{"looks for IDs in all aggregates", "ID that another aggregate has", selectsMore(func(s selection) (kind, id string) {
+		asksFor(func(s *event.Selection) { setIf(s.Until.After(s.Since), &s.Since, s.Until) })},
+	{"looks for IDs in all aggregates", "ID that another aggregate has", selectsMore(func(s event.Selection) (kind, id string) {
 		setIf(s.Since.IsZero(), &id, "run-2")
 		return s.AggregateType, id
 	})},
 	{"looks for IDs in all types of aggregates", "an ID that another aggregate has",
-		selectsMore(func(s selection) (kind, id string) { return "session", s.AggregateID })},
-	{"takes no Since for the beginning", "a selection of nothing", asksFor(func(s *selection) {
+		selectsMore(func(s event.Selection) (kind, id string) { return "session", s.AggregateID })},
+	{"takes no Since for the beginning", "a selection of nothing", asksFor(func(s *event.Selection) {
 		setIf(s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0, &s.Since, time.Unix(0, 0))
 	})},
 	{"selects the latest without Since", "a selection of nothing",
-		asksFor(func(s *selection) { setIf(s.Since.IsZero() && len(s.LatestOf) > 0, &s.Since, time.Unix(0, 0)) })},
+		asksFor(func(s *event.Selection) { setIf(s.Since.IsZero() && len(s.LatestOf) > 0, &s.Since, time.Unix(0, 0)) })},
 	{"ignores the context of a select", "a select with a done context", ignoresContext("Select")},
 	{"decides with the whole aggregate", "an exchange decides", before("Transact", func(c *call) {
 		for _, x := range c.all {
 			x.Since = x.Since.AddDate(-1, 0, 0)
 		}
 	})},
-	{"stores only the first of the events", "an exchange decides", decides(func(_ *call, _ []event, all *[]event) {
+	{"stores only the first of the events", "an exchange decides", decides(func(_ *call, _ []event.Event, all *[]event.Event) {
 		setIf(len(*all) == 2 && (*all)[0].ID == "d", all, (*all)[:min(1, len(*all))])
 	})},
 	{"selects for all exchanges before it appends", "in their order", before("Transact", func(c *call) {
 		for _, x := range c.all[min(1, len(c.all)):] {
 			before, decide := c.selected(x.Selection), x.Decide
-			x.Decide = func([]event) []event { return decide(before) }
+			x.Decide = func([]event.Event) []event.Event { return decide(before) }
 		}
 	})},
 	{"has a transaction for each exchange", "a transaction with an invalid event", after("Transact", func(c *call) {
-		if errors.Is(c.err, watchdog.ErrInvalid) && len(c.ofRun()) > 0 {
+		if errors.Is(c.err, event.ErrInvalid) && len(c.ofRun()) > 0 {
 			_ = c.m.Transact(context.Background(), c.all[0])
 		}
 	})},
@@ -434,11 +440,11 @@ var ableFaults = []broken{
 		after("Transact", func(c *call) { c.err = own(c.err) })},
 	{"keeps the IDs of a transaction that it took back", "a transaction with an invalid event", func() alteration {
 		var undone atomic.Bool
-		return both(after("Transact", func(c *call) { undone.Store(errors.Is(c.err, watchdog.ErrInvalid)) }),
+		return both(after("Transact", func(c *call) { undone.Store(errors.Is(c.err, event.ErrInvalid)) }),
 			fails("Append", nil, func(*call) bool { return undone.Load() }))()
 	}},
 	{"returns what was decided, and not what is stored", "Kept is what is stored",
-		both(decides(func(c *call, _ []event, decided *[]event) { c.events = *decided }), after("Transact", func(c *call) {
+		both(decides(func(c *call, _ []event.Event, decided *[]event.Event) { c.events = *decided }), after("Transact", func(c *call) {
 			for _, x := range c.all {
 				x.Kept = c.events
 			}
@@ -447,13 +453,13 @@ var ableFaults = []broken{
 		before := c.ofRun()
 		next()
 		for _, x := range c.all {
-			x.Kept = slices.DeleteFunc(x.Kept, func(e event) bool {
-				return slices.ContainsFunc(before, func(b event) bool { return b.ID == e.ID })
+			x.Kept = slices.DeleteFunc(x.Kept, func(e event.Event) bool {
+				return slices.ContainsFunc(before, func(b event.Event) bool { return b.ID == e.ID })
 			})
 		}
 	})},
 	{"now and then decides with what another transaction has just changed", "transactions of one aggregate",
-		decides(func(_ *call, selected []event, decided *[]event) {
+		decides(func(_ *call, selected []event.Event, decided *[]event.Event) {
 			if len(selected) == 40 && len(*decided) == 1 {
 				(*decided)[0].ID = selected[39].ID
 			}
@@ -462,7 +468,7 @@ var ableFaults = []broken{
 	{"stores and then returns the context's error", "a transaction with a done context", looksAtContextLate("Transact")},
 	{"commits what it has when the context ends", "a context that ends during",
 		both(after("Transact", func(c *call) { c.err = errors.Join(c.err, c.ctx.Err()) }),
-			decides(func(c *call, _ []event, decided *[]event) { setIf(c.ctx.Err() != nil, decided, nil) }))},
+			decides(func(c *call, _ []event.Event, decided *[]event.Event) { setIf(c.ctx.Err() != nil, decided, nil) }))},
 	{"lists layers in the order in which they came", "layers are the aggregates",
 		layers(func(c *call) { slices.Reverse(c.layers) })},
 	{"lists a layer for each of its events", "layers are the aggregates", layers(func(c *call) {
@@ -489,16 +495,16 @@ const (
 	noOverlapOfStores = "open at once do not overlap"
 )
 
-type opener = func() (watchdog.EventStore, error)
+type opener = func() (event.Store, error)
 
 // places makes places whose stores share a memory, and what the fault of a place closes over.
 func places(faulty func() fault) func() opener {
 	return func() opener {
-		m, f := new(memory), faulty()
-		return func() (watchdog.EventStore, error) {
+		m, f := new(event.Memory), faulty()
+		return func() (event.Store, error) {
 			a := &altered{m, f()}
 			return struct { // without transactions
-				watchdog.EventStore
+				event.Store
 				io.Closer
 			}{a, a}, nil
 		}
@@ -506,7 +512,7 @@ func places(faulty func() fault) func() opener {
 }
 
 // keeps is a fault of stores that keep events of their own. Those that were there when a store was closed are old.
-func keeps(which func(c *call, e event, old bool) bool, read func(c *call, mine, old *sync.Map)) func() fault {
+func keeps(which func(c *call, e event.Event, old bool) bool, read func(c *call, mine, old *sync.Map)) func() fault {
 	return func() fault {
 		var all, old sync.Map
 		return func() alteration {
@@ -534,9 +540,9 @@ func has(events *sync.Map, id string) bool {
 
 // readsMine has a store read its own events in the place of those that are stored.
 func readsMine(c *call, mine, _ *sync.Map) {
-	each(c.events, func(e *event) {
+	each(c.events, func(e *event.Event) {
 		if own, is := mine.Load(e.ID); is {
-			*e = own.(event)
+			*e = own.(event.Event)
 		}
 	})
 }
@@ -549,15 +555,15 @@ var placeFaults = []contracttest.Broken[opener]{
 		return both(after("Close", func(*call) { lost.Store(true) }), found)
 	})},
 	{"forgets its IDs when it is closed", "before the store was opened again",
-		places(keeps(func(_ *call, _ event, old bool) bool { return old }, readsMine))},
+		places(keeps(func(_ *call, _ event.Event, old bool) bool { return old }, readsMine))},
 	{"does not read what others wrote", "see each other's events",
-		places(keeps(func(*call, event, bool) bool { return true }, func(c *call, mine, old *sync.Map) {
-			c.events = slices.DeleteFunc(c.events, func(e event) bool { return !has(mine, e.ID) && !has(old, e.ID) })
+		places(keeps(func(*call, event.Event, bool) bool { return true }, func(c *call, mine, old *sync.Map) {
+			c.events = slices.DeleteFunc(c.events, func(e event.Event) bool { return !has(mine, e.ID) && !has(old, e.ID) })
 		}))},
 	{"knows only the IDs it wrote", oneIDOfStores,
-		places(keeps(func(_ *call, _ event, old bool) bool { return !old }, readsMine))},
-	{"locks only within itself", oneIDOfStores, places(keeps(func(c *call, e event, _ bool) bool {
-		known := slices.ContainsFunc(c.beside(), func(other event) bool { return other.ID == e.ID })
+		places(keeps(func(_ *call, _ event.Event, old bool) bool { return !old }, readsMine))},
+	{"locks only within itself", oneIDOfStores, places(keeps(func(c *call, e event.Event, _ bool) bool {
+		known := slices.ContainsFunc(c.beside(), func(other event.Event) bool { return other.ID == e.ID })
 		runtime.Gosched() // as does a store that waits for its disk
 		return !known
 	}, readsMine))},
@@ -566,8 +572,8 @@ var placeFaults = []contracttest.Broken[opener]{
 
 // placeOfTransactions returns a place whose stores each have a lock of their own for a transaction.
 func placeOfTransactions() opener {
-	m := new(memory)
-	return func() (watchdog.EventStore, error) {
+	m := new(event.Memory)
+	return func() (event.Store, error) {
 		var own sync.Mutex
 		return &altered{m, around("Transact", func(c *call, _ func()) {
 			own.Lock()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
@@ -22,7 +22,7 @@ var callerRules = []eventRule{
 	{"what Read returned belongs to the caller, and what was appended belongs to it again",
 		"a reader that edits the events would change them for the next one, and a host that reuses a buffer overwrite them",
 		func(e *eventEnv) {
-			batch := []watchdog.Event{numbered("a", 1)}
+			batch := []event.Event{numbered("a", 1)}
 			contract.Must(e.Store.Append(e.Ctx, batch...), "append %s", list(batch))
 			spoil(batch)
 			first, again := read(e), read(e)
@@ -49,7 +49,7 @@ var callerRules = []eventRule{
 		inTurn(put(numbered("a", 1)), holds("a"), put(numbered("b", 2)), holds("a", "b"))},
 }
 
-func spoil(events []watchdog.Event) {
+func spoil(events []event.Event) {
 	for i, e := range events {
 		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
 		events[i] = numbered("spoiled", 2)
@@ -93,9 +93,9 @@ func raceForOneID(rounds int, stores ...*eventEnv) {
 		id := fmt.Sprint("contested-", round)
 		seen := make([]string, callers)
 		contract.StepsAtOnce(callers, func(caller int) {
-			event := inAggregate(numbered(id, 1), id)
-			event.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
-			seen[caller] = string(roundTrip(stores[caller%len(stores)], event).Payload)
+			e := inAggregate(numbered(id, 1), id)
+			e.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
+			seen[caller] = string(roundTrip(stores[caller%len(stores)], e).Payload)
 		})
 		all := slices.Compact(slices.Clone(seen))
 		contract.Require(len(all) == 1, "callers read different events under one ID: %q", all)

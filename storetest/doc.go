@@ -1,15 +1,15 @@
-// Package storetest tests an implementation of [watchdog.EventStore], as testing/fstest tests an fs.FS.
+// Package storetest tests an implementation of [event.Store], as testing/fstest tests an fs.FS.
 //
 // # One call in a store's own tests
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return openEmpty(t) })
+//		storetest.Run(t, func(t *testing.T) event.Store { return openEmpty(t) })
 //	}
 //
 // [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence and gets an empty store of its
 // own. When it fails it prints what went wrong, and why a guard or its host depends on the rule.
 //
-// A store may be a [watchdog.TransactionalStore] or a [watchdog.LayerStore] as well. The suite then checks their rules,
+// A store may be a [event.TransactionalStore] or a [event.LayerStore] as well. The suite then checks their rules,
 // too, and skips them otherwise.
 //
 // # Stores that outlive their process
@@ -23,6 +23,6 @@
 // [*Violation] for each broken rule.
 //
 // Package storetest does not measure speed and does not read files or tables. It does not check what
-// [watchdog.EventStore] leaves open: the order of the keys in a payload, the text of an error, and whether an event ID
+// [event.Store] leaves open: the order of the keys in a payload, the text of an error, and whether an event ID
 // is taken after a failed append.
 package storetest

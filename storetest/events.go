@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 var appendRules = []eventRule{
 	{"an invalid event is refused with ErrInvalid",
 		"a caller retries if the store fails, but not if the event can never be stored: errors.Is tells them apart",
-		refusesEach(flaws, watchdog.ErrInvalid)},
+		refusesEach(flaws, event.ErrInvalid)},
 	{"a text longer than its column is refused",
 		"a text that is cut becomes another run's ID, and the event is lost for its own run", refusesEach(overlong, nil)},
 	{"a batch with one invalid event stores nothing",
@@ -30,7 +30,7 @@ var appendRules = []eventRule{
 		)},
 	{"a batch of ten thousand events is stored completely",
 		"after an outage a host appends all that it has; the store must get around a limit on parameters", func(e *eventEnv) {
-			events := make([]watchdog.Event, 10_000)
+			events := make([]event.Event, 10_000)
 			for i := range events {
 				events[i] = numbered(fmt.Sprintf("event-%05d", i), i)
 			}
@@ -42,8 +42,8 @@ var appendRules = []eventRule{
 			put(numbered("a", 1)),
 			holds("a"),
 			put(inAggregate(numbered("c", 1), "run-3")),
-			put(with(inAggregate(numbered("c", 5), "run-3"), func(e *watchdog.Event) {
-				e.Type, e.ConsensusID = watchdog.EventResume, "c"
+			put(with(inAggregate(numbered("c", 5), "run-3"), func(e *event.Event) {
+				e.Type, e.ConsensusID = event.Resume, "c"
 			})),
 			keeps(inAggregate(numbered("c", 1), "run-3")),
 			put(inAggregate(numbered("b", 1), "run-2"), inAggregate(numbered("b", 2), "run-2")), // in one batch
@@ -95,36 +95,36 @@ var appendRules = []eventRule{
 // A flaw makes a valid event invalid.
 type flaw struct {
 	name  string
-	spoil func(*watchdog.Event)
+	spoil func(*event.Event)
 }
 
 var flaws = []flaw{
-	{"an empty ID", func(e *watchdog.Event) { e.ID = "" }},
-	{"a blank ID", func(e *watchdog.Event) { e.ID = "  " }},
-	{"an ID with a line break", func(e *watchdog.Event) { e.ID = "a\nb" }},
-	{"an ID with a NUL", func(e *watchdog.Event) { e.ID = "a\x00b" }},
-	{"an ID that is not UTF-8", func(e *watchdog.Event) { e.ID = "a\xff" }},
-	{"an empty aggregate type", func(e *watchdog.Event) { e.AggregateType = "" }},
-	{"an empty aggregate ID", func(e *watchdog.Event) { e.AggregateID = "" }},
-	{"an aggregate ID with a control character", func(e *watchdog.Event) { e.AggregateID = runID + "\x1b" }},
-	{"an empty event type", func(e *watchdog.Event) { e.Type = "" }},
-	{"a consensus ID with a control character", func(e *watchdog.Event) { e.ConsensusID = "\t" }},
-	{"a zero timestamp", func(e *watchdog.Event) { e.Timestamp = time.Time{} }},
-	{"a timestamp after the year 9999", func(e *watchdog.Event) { e.Timestamp = noon.AddDate(8000, 0, 0) }},
-	{"a timestamp before the year 1", func(e *watchdog.Event) { e.Timestamp = noon.AddDate(-2030, 0, 0) }},
-	{"no payload", func(e *watchdog.Event) { e.Payload = nil }},
-	{"a payload that is broken JSON", func(e *watchdog.Event) { e.Payload = []byte(`{"a":`) }},
-	{"a payload that is an array", func(e *watchdog.Event) { e.Payload = []byte(`[1]`) }},
-	{"a payload that is null", func(e *watchdog.Event) { e.Payload = []byte(`null`) }},
-	{"a payload of two objects", func(e *watchdog.Event) { e.Payload = []byte(`{}{}`) }},
+	{"an empty ID", func(e *event.Event) { e.ID = "" }},
+	{"a blank ID", func(e *event.Event) { e.ID = "  " }},
+	{"an ID with a line break", func(e *event.Event) { e.ID = "a\nb" }},
+	{"an ID with a NUL", func(e *event.Event) { e.ID = "a\x00b" }},
+	{"an ID that is not UTF-8", func(e *event.Event) { e.ID = "a\xff" }},
+	{"an empty aggregate type", func(e *event.Event) { e.AggregateType = "" }},
+	{"an empty aggregate ID", func(e *event.Event) { e.AggregateID = "" }},
+	{"an aggregate ID with a control character", func(e *event.Event) { e.AggregateID = runID + "\x1b" }},
+	{"an empty event type", func(e *event.Event) { e.Type = "" }},
+	{"a consensus ID with a control character", func(e *event.Event) { e.ConsensusID = "\t" }},
+	{"a zero timestamp", func(e *event.Event) { e.Timestamp = time.Time{} }},
+	{"a timestamp after the year 9999", func(e *event.Event) { e.Timestamp = noon.AddDate(8000, 0, 0) }},
+	{"a timestamp before the year 1", func(e *event.Event) { e.Timestamp = noon.AddDate(-2030, 0, 0) }},
+	{"no payload", func(e *event.Event) { e.Payload = nil }},
+	{"a payload that is broken JSON", func(e *event.Event) { e.Payload = []byte(`{"a":`) }},
+	{"a payload that is an array", func(e *event.Event) { e.Payload = []byte(`[1]`) }},
+	{"a payload that is null", func(e *event.Event) { e.Payload = []byte(`null`) }},
+	{"a payload of two objects", func(e *event.Event) { e.Payload = []byte(`{}{}`) }},
 }
 
 var overlong = []flaw{
-	{"an ID", func(e *watchdog.Event) { e.ID = strings.Repeat("x", watchdog.MaxEventID+1) }},
-	{"an aggregate type", func(e *watchdog.Event) { e.AggregateType = strings.Repeat("x", watchdog.MaxAggregateType+1) }},
-	{"an aggregate ID", func(e *watchdog.Event) { e.AggregateID = strings.Repeat("é", watchdog.MaxAggregateID+1) }},
-	{"an event type", func(e *watchdog.Event) { e.Type = strings.Repeat("x", watchdog.MaxEventType+1) }},
-	{"a consensus ID", func(e *watchdog.Event) { e.ConsensusID = strings.Repeat("é", watchdog.MaxConsensusID+1) }},
+	{"an ID", func(e *event.Event) { e.ID = strings.Repeat("x", event.MaxID+1) }},
+	{"an aggregate type", func(e *event.Event) { e.AggregateType = strings.Repeat("x", event.MaxAggregateType+1) }},
+	{"an aggregate ID", func(e *event.Event) { e.AggregateID = strings.Repeat("é", event.MaxAggregateID+1) }},
+	{"an event type", func(e *event.Event) { e.Type = strings.Repeat("x", event.MaxType+1) }},
+	{"a consensus ID", func(e *event.Event) { e.ConsensusID = strings.Repeat("é", event.MaxConsensusID+1) }},
 }
 
 // refusesEach appends an event with each flaw, which must fail, with the wanted error if there is one.
@@ -135,12 +135,12 @@ func refusesEach(flaws []flaw, want error) eventStep {
 }
 
 // anotherA has the ID and the time of numbered("a", 1).
-var anotherA = with(numbered("a", 1), func(e *watchdog.Event) { e.Payload = []byte(`{"n":"second"}`) })
+var anotherA = with(numbered("a", 1), func(e *event.Event) { e.Payload = []byte(`{"n":"second"}`) })
 
 // withinMicrosecond returns events with these IDs, each some nanoseconds before the one in front of it.
-func withinMicrosecond(ids ...string) (events []watchdog.Event) {
+func withinMicrosecond(ids ...string) (events []event.Event) {
 	for i, id := range ids {
-		events = append(events, with(numbered(id, 1), func(e *watchdog.Event) {
+		events = append(events, with(numbered(id, 1), func(e *event.Event) {
 			e.Timestamp = e.Timestamp.Add(time.Duration(len(ids)-i) * 50 * time.Nanosecond)
 		}))
 	}
@@ -148,7 +148,7 @@ func withinMicrosecond(ids ...string) (events []watchdog.Event) {
 }
 
 // ofSession returns the event in a host's aggregate that has the ID of the run.
-func ofSession(e watchdog.Event) watchdog.Event {
+func ofSession(e event.Event) event.Event {
 	e.AggregateType = "session"
 	return e
 }

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
 // A coarseStore loses microseconds.
-type coarseStore struct{ watchdog.Memory }
+type coarseStore struct{ event.Memory }
 
-func (s *coarseStore) Append(ctx context.Context, events ...watchdog.Event) error {
+func (s *coarseStore) Append(ctx context.Context, events ...event.Event) error {
 	events = slices.Clone(events)
 	for i := range events {
 		events[i].Timestamp = events[i].Timestamp.Truncate(time.Millisecond)
@@ -24,7 +24,7 @@ func (s *coarseStore) Append(ctx context.Context, events ...watchdog.Event) erro
 
 // Test names the rules that a store breaks.
 func ExampleTest() {
-	err := storetest.Test(func() (watchdog.EventStore, error) { return &coarseStore{}, nil })
+	err := storetest.Test(func() (event.Store, error) { return &coarseStore{}, nil })
 	if broken := new(storetest.Violation); errors.As(err, &broken) {
 		fmt.Println(broken.Rule)
 	}

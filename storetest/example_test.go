@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
 // A mapStore is a host's own store: it keeps events in a map.
 type mapStore struct {
 	mu     sync.Mutex
-	events map[string]watchdog.Event
+	events map[string]event.Event
 }
 
-func (s *mapStore) Append(ctx context.Context, events ...watchdog.Event) error {
+func (s *mapStore) Append(ctx context.Context, events ...event.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *mapStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.events == nil {
-		s.events = map[string]watchdog.Event{}
+		s.events = map[string]event.Event{}
 	}
 	for _, e := range events {
 		if _, known := s.events[e.ID]; known {
@@ -43,32 +43,32 @@ func (s *mapStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	return nil
 }
 
-func (s *mapStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+func (s *mapStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]event.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []watchdog.Event
+	var found []event.Event
 	for _, e := range s.events {
 		if e.AggregateType == aggregateType && e.AggregateID == aggregateID {
 			e.Payload = bytes.Clone(e.Payload)
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, watchdog.Event.Compare)
+	slices.SortFunc(found, event.Event.Compare)
 	return found, nil
 }
 
 // A host proves its own store. In a test it calls Run, which reports each rule as a subtest:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return &mapStore{} })
+//		storetest.Run(t, func(t *testing.T) event.Store { return &mapStore{} })
 //	}
 //
 // Elsewhere it calls Test.
 func Example() {
-	err := storetest.Test(func() (watchdog.EventStore, error) { return &mapStore{}, nil })
+	err := storetest.Test(func() (event.Store, error) { return &mapStore{}, nil })
 	fmt.Println("broken rules:", err)
 	// Output: broken rules: <nil>
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var fieldRules = []eventRule{
 	{"every field is read as it was appended",
 		"only the event says why a run ended; a lost or swapped column says something wrong", inTurn(
-			comesBack(watchdog.Event{
-				ID: "full", AggregateType: "runtime_control", AggregateID: "run-full", Type: watchdog.EventResume,
+			comesBack(event.Event{
+				ID: "full", AggregateType: "runtime_control", AggregateID: "run-full", Type: event.Resume,
 				Payload: []byte(`{"reason":"on request"}`), Timestamp: noon, ConsensusID: "consensus-1",
 			}),
 			comesBack(inAggregate(numbered("without a consensus ID", 1), "run-plain")),
@@ -25,11 +25,11 @@ var fieldRules = []eventRule{
 		inTurn(comesBack(filled("x")), comesBack(filled("é")), comesBack(filled("🜁")))},
 	{"a host's own kinds of event are kept beside ours",
 		"the table is the host's event table: one query answers what happened to a run, whoever wrote it", inTurn(
-			comesBack(with(numbered("own", 1), func(e *watchdog.Event) {
+			comesBack(with(numbered("own", 1), func(e *event.Event) {
 				e.AggregateType, e.AggregateID, e.Type = "order", "order-7", "shop.order.placed"
 			})),
 			put(numbered("cancel", 1),
-				with(numbered("beside", 2), func(e *watchdog.Event) { e.Type = "interview.started" })),
+				with(numbered("beside", 2), func(e *event.Event) { e.Type = "interview.started" })),
 			holds("cancel", "beside"),
 		)},
 	{"times keep their microseconds, cut off below and not rounded, in any year, and are read in UTC",
@@ -61,12 +61,12 @@ var fieldRules = []eventRule{
 }
 
 // filled returns an event whose texts repeat the character to the full length of their columns.
-func filled(character string) watchdog.Event {
-	e := numbered(strings.Repeat(character, watchdog.MaxEventID), 1)
-	e.AggregateType = strings.Repeat(character, watchdog.MaxAggregateType)
-	e.AggregateID = strings.Repeat(character, watchdog.MaxAggregateID)
-	e.Type = strings.Repeat(character, watchdog.MaxEventType)
-	e.ConsensusID = strings.Repeat(character, watchdog.MaxConsensusID)
+func filled(character string) event.Event {
+	e := numbered(strings.Repeat(character, event.MaxID), 1)
+	e.AggregateType = strings.Repeat(character, event.MaxAggregateType)
+	e.AggregateID = strings.Repeat(character, event.MaxAggregateID)
+	e.Type = strings.Repeat(character, event.MaxType)
+	e.ConsensusID = strings.Repeat(character, event.MaxConsensusID)
 	return e
 }
 
@@ -94,10 +94,10 @@ var times = []reading{
 
 // becomes appends an event with a time, in an aggregate of its own, and checks the time that is read.
 func becomes(r reading) eventStep {
-	event := inAggregate(numbered(r.name, 0), r.name)
-	event.Timestamp = r.appended
+	stored := inAggregate(numbered(r.name, 0), r.name)
+	stored.Timestamp = r.appended
 	return func(e *eventEnv) {
-		got := roundTrip(e, event).Timestamp
+		got := roundTrip(e, stored).Timestamp
 		contract.Require(got.Equal(r.want) && got.Location() == time.UTC,
 			"appended %v, read %v, want %v in UTC", r.appended, got, r.want)
 	}
@@ -118,7 +118,7 @@ func hasNoMoreKeys(payload string) eventStep {
 }
 
 // withPayload returns an event with the payload, in an aggregate of its own.
-func withPayload(payload string) watchdog.Event {
+func withPayload(payload string) event.Event {
 	name := fmt.Sprintf("payload-%08x", crc32.ChecksumIEEE([]byte(payload)))
 	e := inAggregate(numbered(name, 1), name)
 	e.Payload = []byte(payload)

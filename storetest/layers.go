@@ -3,7 +3,7 @@ package storetest
 import (
 	"fmt"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
@@ -20,14 +20,14 @@ var layerRules = []eventRule{
 
 func hasLayers(parent string, want ...string) eventStep {
 	return func(e *eventEnv) {
-		layers, err := contract.Optional[watchdog.LayerStore](e).Layers(e.Ctx, parent)
+		layers, err := contract.Optional[event.LayerStore](e).Layers(e.Ctx, parent)
 		contract.Must(err, "layers of %q", parent)
 		sameNames(fmt.Sprintf("layers of %q", parent), layers, want)
 	}
 }
 
 // family returns events of layers, and events whose payloads look like those of layers.
-func family() (events []watchdog.Event) {
+func family() (events []event.Event) {
 	for i, one := range []struct{ aggregate, payload string }{
 		{"run/step", `{"reason":"x","parent":"run"}`},
 		{"a", `{"parent":"run"}`},

@@ -10,22 +10,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of
-// [watchdog.TransactionalStore] and [watchdog.LayerStore] if the store does not implement them. It calls open once per
+// Run checks every rule of [event.Store], each in a subtest. It skips the rules of
+// [event.TransactionalStore] and [event.LayerStore] if the store does not implement them. It calls open once per
 // rule. open must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules
 // run one after the other, but some call the store from many goroutines.
-func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
+func Run(t *testing.T, open func(t *testing.T) event.Store) {
 	t.Helper()
 	contract.Run(t, eventRules(), open)
 }
 
 // Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
 // broken rule. It leaves out the rules that Run skips.
-func Test(open func() (watchdog.EventStore, error)) error {
+func Test(open func() (event.Store, error)) error {
 	return contract.Test(eventRules(), open, violation)
 }
 
@@ -37,15 +37,15 @@ func eventRules() []eventRule {
 // appended events, and stores that are open in one place at once share their events. It calls place once per rule.
 // place must prepare an empty place, such as a folder, and return a function that opens a store there; RunDurable may
 // call that function several times. It closes the stores if they are an [io.Closer]. It skips the rule of
-// [watchdog.TransactionalStore] if the store does not implement it, and does not check the rules of [Run].
-func RunDurable(t *testing.T, place func(t *testing.T) (open func() (watchdog.EventStore, error))) {
+// [event.TransactionalStore] if the store does not implement it, and does not check the rules of [Run].
+func RunDurable(t *testing.T, place func(t *testing.T) (open func() (event.Store, error))) {
 	t.Helper()
 	contract.Run(t, durableRules, place)
 }
 
 // TestDurable checks the rules of [RunDurable] without a testing.T. It returns nil, or one error that joins a
 // [*Violation] for each broken rule. It leaves out the rule that RunDurable skips.
-func TestDurable(place func() (open func() (watchdog.EventStore, error))) error {
+func TestDurable(place func() (open func() (event.Store, error))) error {
 	return contract.Test(durableRules, func() (opener, error) { return place(), nil }, violation)
 }
 
@@ -70,7 +70,7 @@ func (v *Violation) Error() string {
 func (v *Violation) Unwrap() error { return v.Err }
 
 // An opener opens stores in one place.
-type opener = func() (watchdog.EventStore, error)
+type opener = func() (event.Store, error)
 
 var durableRules = []contract.Rule[opener]{
 	{"events are stored when the store is opened again",
@@ -92,8 +92,8 @@ var durableRules = []contract.Rule[opener]{
 	{"transactions of stores open at once do not overlap",
 		"two processes that both find no cancel would both decide one: a lock within each process is not enough",
 		openedTwice(func(one, other *eventEnv) {
-			contract.Optional[watchdog.TransactionalStore](one)
-			_, ok := other.Store.(watchdog.TransactionalStore)
+			contract.Optional[event.TransactionalStore](one)
+			_, ok := other.Store.(event.TransactionalStore)
 			contract.Require(ok, "one open returned a %T, and another a %T", one.Store, other.Store)
 			overlap(one, other)
 		})},
@@ -125,14 +125,14 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // numbered returns an event of the run, n seconds after noon. All its fields are plain, so that a check depends only on
 // the fields that it changes.
-func numbered(id string, n int) watchdog.Event {
-	return watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+func numbered(id string, n int) event.Event {
+	return event.Event{
+		ID: id, AggregateType: event.AggregateType, AggregateID: runID, Type: event.Cancel,
 		Payload: fmt.Appendf(nil, `{"n":%d}`, n), Timestamp: noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
-func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
+func inAggregate(e event.Event, aggregateID string) event.Event {
 	e.AggregateID = aggregateID
 	return e
 }
@@ -143,12 +143,12 @@ func with[T any](value T, change func(*T)) T {
 	return value
 }
 
-func put(events ...watchdog.Event) eventStep {
+func put(events ...event.Event) eventStep {
 	return func(e *eventEnv) { contract.Must(e.Store.Append(e.Ctx, copies(events)...), "append %s", list(events)) }
 }
 
 // copies returns events for a store, which may change them.
-func copies(events []watchdog.Event) []watchdog.Event {
+func copies(events []event.Event) []event.Event {
 	events = slices.Clone(events)
 	for i := range events {
 		events[i].Payload = bytes.Clone(events[i].Payload)
@@ -157,38 +157,38 @@ func copies(events []watchdog.Event) []watchdog.Event {
 }
 
 // refuses appends events that must fail, with the wanted error if there is one, beside the one event "before".
-func refuses(what string, want error, events ...watchdog.Event) eventStep {
+func refuses(what string, want error, events ...event.Event) eventStep {
 	return inTurn(fails(what, want, put(events...)), func(e *eventEnv) {
 		in(func() { holds("before")(e) }, "%s: Append returned an error and still wrote", what)
 	})
 }
 
 // read is a Read of the run that must succeed.
-func read(e *eventEnv) []watchdog.Event { return readAt(e, watchdog.AggregateType, runID) }
+func read(e *eventEnv) []event.Event { return readAt(e, event.AggregateType, runID) }
 
-func readAt(e *eventEnv, aggregateType, aggregateID string) []watchdog.Event {
+func readAt(e *eventEnv, aggregateType, aggregateID string) []event.Event {
 	events, err := e.Store.Read(e.Ctx, aggregateType, aggregateID)
 	contract.Must(err, "read aggregate %q", aggregateID)
 	return events
 }
 
 // only returns the one event that the aggregate of an event must have.
-func only(e *eventEnv, like watchdog.Event) watchdog.Event {
+func only(e *eventEnv, like event.Event) event.Event {
 	events := readAt(e, like.AggregateType, like.AggregateID)
 	contract.Require(len(events) == 1, "aggregate %q: got events %s, want one", like.AggregateID, list(events))
 	return events[0]
 }
 
 // keeps checks that the aggregate of the event has only this one, as it was appended.
-func keeps(want watchdog.Event) eventStep {
+func keeps(want event.Event) eventStep {
 	return func(e *eventEnv) { same(only(e, want), want) }
 }
 
 // comesBack appends an event to an empty aggregate and checks that it is read as appended.
-func comesBack(e watchdog.Event) eventStep { return inTurn(put(e), keeps(e)) }
+func comesBack(e event.Event) eventStep { return inTurn(put(e), keeps(e)) }
 
 // roundTrip appends an event to an empty aggregate and returns what is read.
-func roundTrip(e *eventEnv, appended watchdog.Event) watchdog.Event {
+func roundTrip(e *eventEnv, appended event.Event) event.Event {
 	put(appended)(e)
 	return only(e, appended)
 }
@@ -199,7 +199,7 @@ func holds(want ...string) eventStep { return holdsAt(runID, want...) }
 // holdsAt is holds for another aggregate.
 func holdsAt(aggregateID string, want ...string) eventStep {
 	return func(e *eventEnv) {
-		got := slices.Sorted(slices.Values(ids(readAt(e, watchdog.AggregateType, aggregateID))))
+		got := slices.Sorted(slices.Values(ids(readAt(e, event.AggregateType, aggregateID))))
 		sameNames("events of "+aggregateID, got, slices.Sorted(slices.Values(want)))
 	}
 }
@@ -209,7 +209,7 @@ func isOrdered(want ...string) eventStep {
 	return func(e *eventEnv) { sameNames("events", ids(read(e)), want) }
 }
 
-func ids(events []watchdog.Event) []string {
+func ids(events []event.Event) []string {
 	names := make([]string, len(events))
 	for i, e := range events {
 		names[i] = e.ID
@@ -217,15 +217,15 @@ func ids(events []watchdog.Event) []string {
 	return names
 }
 
-func list(events []watchdog.Event) string { return contract.Shorten(ids(events)) }
+func list(events []event.Event) string { return contract.Shorten(ids(events)) }
 
 // A step is a part of the check of a rule, or all of it. It may be made of others.
 type step[S any] = func(e *contract.Env[S])
 
 type (
-	eventRule = contract.Rule[watchdog.EventStore]
-	eventEnv  = contract.Env[watchdog.EventStore]
-	eventStep = step[watchdog.EventStore]
+	eventRule = contract.Rule[event.Store]
+	eventEnv  = contract.Env[event.Store]
+	eventStep = step[event.Store]
 )
 
 // inTurn makes the steps until one fails.
@@ -262,16 +262,16 @@ func in(check func(), what string, args ...any) { contract.Part(fmt.Sprintf(what
 
 // same fails if a field of the event that was read differs from the appended one. In the payload it checks only the
 // appended keys: whether there are more is a rule of its own.
-func same(got, want watchdog.Event) {
+func same(got, want event.Event) {
 	carries(got.Payload, want.Payload)
-	for _, e := range []*watchdog.Event{&got, &want} {
+	for _, e := range []*event.Event{&got, &want} {
 		e.Payload, e.Timestamp = nil, e.Timestamp.UTC()
 	}
 	contract.Require(reflect.DeepEqual(got, want), "event %q was read as\n\t%+v, want\n\t%+v", want.ID, got, want)
 }
 
 // allSame fails if the events are not the appended ones, in this order.
-func allSame(got, want []watchdog.Event) {
+func allSame(got, want []event.Event) {
 	sameNames("events", ids(got), ids(want))
 	for i := range want {
 		same(got[i], want[i])

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -19,8 +19,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(watchdog.Memory) })
-	require.NoError(t, storetest.Test(func() (watchdog.EventStore, error) { return new(watchdog.Memory), nil }))
+	storetest.Run(t, func(*testing.T) event.Store { return new(event.Memory) })
+	require.NoError(t, storetest.Test(func() (event.Store, error) { return new(event.Memory), nil }))
 }
 
 func TestBrokenStores(t *testing.T) {
@@ -37,8 +37,8 @@ var (
 	brokenEvents = append(contracttest.Stores(plain, eventFaults), contracttest.Stores(able, ableFaults)...)
 )
 
-func testEvents(open func(fault) watchdog.EventStore, f fault) error {
-	return storetest.Test(func() (watchdog.EventStore, error) { return open(f), nil })
+func testEvents(open func(fault) event.Store, f fault) error {
+	return storetest.Test(func() (event.Store, error) { return open(f), nil })
 }
 
 // A race that a broken store can win is no rule: the suite of its author would pass now and then.
@@ -64,28 +64,24 @@ func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contractte
 // A place whose stores lock each other out keeps the rules, whether or not its stores have transactions.
 func TestDurablePlace(t *testing.T) {
 	memory := func() opener {
-		m := new(memory)
-		return func() (watchdog.EventStore, error) { return m, nil }
+		m := new(event.Memory)
+		return func() (event.Store, error) { return m, nil }
 	}
 	require.NoError(t, storetest.TestDurable(memory))
-	storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) {
+	storetest.RunDurable(t, func(*testing.T) func() (event.Store, error) {
 		return places(func() fault { return sound })()
 	})
 }
 
 func TestRunFailure(t *testing.T) {
 	contracttest.RunFails(t, func() {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenEvents[0].Open() })
-		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
+		storetest.Run(t, func(*testing.T) event.Store { return brokenEvents[0].Open() })
+		storetest.RunDurable(t, func(*testing.T) func() (event.Store, error) { return placeFaults[0].Open() })
 	}, contracttest.RuleOf(t, storetest.EventRules(), eventFaults[0].Breaks).Name,
 		contracttest.RuleOf(t, storetest.DurableRules(), placeFaults[0].Breaks).Name)
 }
 
 type (
-	event      = watchdog.Event
-	selection  = watchdog.Selection
-	exchange   = watchdog.Exchange
-	memory     = watchdog.Memory
 	alteration = contracttest.Alteration[*call]
 	fault      = contracttest.Fault[*call]
 	broken     = contracttest.Row[*call]
@@ -104,19 +100,19 @@ var (
 type call struct {
 	method string
 	ctx    context.Context
-	m      *memory
+	m      *event.Memory
 	err    error
 
-	events   []event // that are appended, read, selected or decided
+	events   []event.Event // that are appended, read, selected or decided
 	kind, id string
-	s        selection
-	all      []*exchange
+	s        event.Selection
+	all      []*event.Exchange
 	layers   []string
 }
 
-func (c *call) Method() string   { return c.method }
-func (c *call) Return(err error) { c.err = err }
-func (c *call) ofRun() []event   { return c.stored(watchdog.AggregateType, "run-1") }
+func (c *call) Method() string       { return c.method }
+func (c *call) Return(err error)     { c.err = err }
+func (c *call) ofRun() []event.Event { return c.stored(event.AggregateType, "run-1") }
 
 func (c *call) does(method string, alter alteration, do func()) error {
 	c.method = method
@@ -124,56 +120,56 @@ func (c *call) does(method string, alter alteration, do func()) error {
 	return c.err
 }
 
-func (c *call) stored(kind, id string) []event {
+func (c *call) stored(kind, id string) []event.Event {
 	events, _ := c.m.Read(context.Background(), kind, id)
 	return events
 }
 
-func (c *call) selected(s selection) []event {
+func (c *call) selected(s event.Selection) []event.Event {
 	events, _ := c.m.Select(context.Background(), s)
 	return events
 }
 
 // altered is a memory whose calls are altered.
 type altered struct {
-	*memory
+	*event.Memory
 	alter alteration
 }
 
 // A store that is able has all optional interfaces, and a plain one none.
-func able(f fault) watchdog.EventStore  { return &altered{new(memory), f()} }
-func plain(f fault) watchdog.EventStore { return struct{ watchdog.EventStore }{able(f)} }
+func able(f fault) event.Store  { return &altered{new(event.Memory), f()} }
+func plain(f fault) event.Store { return struct{ event.Store }{able(f)} }
 
 func (a *altered) does(method string, c *call, do func()) error {
-	c.m = a.memory
+	c.m = a.Memory
 	return c.does(method, a.alter, do)
 }
 
-func (a *altered) Append(ctx context.Context, events ...event) error {
+func (a *altered) Append(ctx context.Context, events ...event.Event) error {
 	c := &call{ctx: ctx, events: slices.Clone(events)}
-	return a.does("Append", c, func() { c.err = a.memory.Append(c.ctx, c.events...) })
+	return a.does("Append", c, func() { c.err = a.Memory.Append(c.ctx, c.events...) })
 }
 
-func (a *altered) Read(ctx context.Context, kind, id string) ([]event, error) {
+func (a *altered) Read(ctx context.Context, kind, id string) ([]event.Event, error) {
 	c := &call{ctx: ctx, kind: kind, id: id}
-	err := a.does("Read", c, func() { c.events, c.err = a.memory.Read(c.ctx, c.kind, c.id) })
+	err := a.does("Read", c, func() { c.events, c.err = a.Memory.Read(c.ctx, c.kind, c.id) })
 	return c.events, err
 }
 
-func (a *altered) Select(ctx context.Context, s selection) ([]event, error) {
+func (a *altered) Select(ctx context.Context, s event.Selection) ([]event.Event, error) {
 	c := &call{ctx: ctx, s: s}
-	err := a.does("Select", c, func() { c.events, c.err = a.memory.Select(c.ctx, c.s) })
+	err := a.does("Select", c, func() { c.events, c.err = a.Memory.Select(c.ctx, c.s) })
 	return c.events, err
 }
 
-func (a *altered) Transact(ctx context.Context, all ...*exchange) error {
+func (a *altered) Transact(ctx context.Context, all ...*event.Exchange) error {
 	c := &call{ctx: ctx, all: all}
-	return a.does("Transact", c, func() { c.err = a.memory.Transact(c.ctx, c.all...) })
+	return a.does("Transact", c, func() { c.err = a.Memory.Transact(c.ctx, c.all...) })
 }
 
 func (a *altered) Layers(ctx context.Context, parent string) ([]string, error) {
 	c := &call{ctx: ctx, id: parent}
-	err := a.does("Layers", c, func() { c.layers, c.err = a.memory.Layers(c.ctx, c.id) })
+	err := a.does("Layers", c, func() { c.layers, c.err = a.Memory.Layers(c.ctx, c.id) })
 	return c.layers, err
 }
 
@@ -184,7 +180,7 @@ var errOwn = errors.New("constraint failed")
 
 // own returns the error, or one of its own in the place of ErrInvalid.
 func own(err error) error {
-	if errors.Is(err, watchdog.ErrInvalid) {
+	if errors.Is(err, event.ErrInvalid) {
 		return errOwn
 	}
 	return err

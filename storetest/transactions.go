@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
@@ -23,7 +23,7 @@ var transactionRules = []eventRule{
 	{"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
 		"a cancel and the cancels of the layers are one transaction: with half of it a layer would run on", inTurn(
 			put(numbered("before", 0)),
-			transactsInvalid(watchdog.ErrInvalid),
+			transactsInvalid(event.ErrInvalid),
 			holds("before"),
 			put(numbered("first", 1)), // its ID is free
 			holds("before", "first"),
@@ -49,28 +49,28 @@ var transactionRules = []eventRule{
 }
 
 // A decision is the Decide of an exchange.
-type decision = func(selected []watchdog.Event) []watchdog.Event
+type decision = func(selected []event.Event) []event.Event
 
 // always decides the same whatever is stored.
-func always(events ...watchdog.Event) decision {
-	return func([]watchdog.Event) []watchdog.Event { return copies(events) }
+func always(events ...event.Event) decision {
+	return func([]event.Event) []event.Event { return copies(events) }
 }
 
 // counting decides an event named after the number of events before it.
-func counting(selected []watchdog.Event) []watchdog.Event {
+func counting(selected []event.Event) []event.Event {
 	n := len(selected)
-	return []watchdog.Event{numbered(fmt.Sprint("count-", n), n)}
+	return []event.Event{numbered(fmt.Sprint("count-", n), n)}
 }
 
 // exchange returns an exchange with all events of the run.
-func exchange(decide decision) *watchdog.Exchange {
-	return &watchdog.Exchange{Selection: ofRun(watchdog.Selection{Since: noon}), Decide: decide}
+func exchange(decide decision) *event.Exchange {
+	return &event.Exchange{Selection: ofRun(event.Selection{Since: noon}), Decide: decide}
 }
 
 // transacts carries out exchanges with all events of the run, in one transaction.
 func transacts(decisions ...decision) eventStep {
 	return func(e *eventEnv) {
-		exchanges := make([]*watchdog.Exchange, len(decisions))
+		exchanges := make([]*event.Exchange, len(decisions))
 		for i, decide := range decisions {
 			exchanges[i] = exchange(decide)
 		}
@@ -78,16 +78,16 @@ func transacts(decisions ...decision) eventStep {
 	}
 }
 
-func transact(e *eventEnv, exchanges ...*watchdog.Exchange) {
-	contract.Must(contract.Optional[watchdog.TransactionalStore](e).Transact(e.Ctx, exchanges...), "transact")
+func transact(e *eventEnv, exchanges ...*event.Exchange) {
+	contract.Must(contract.Optional[event.TransactionalStore](e).Transact(e.Ctx, exchanges...), "transact")
 }
 
 // decidesFromFirst has an exchange select from the first second on.
 func decidesFromFirst(e *eventEnv) {
 	var saw []string
-	x := exchange(func(selected []watchdog.Event) []watchdog.Event {
+	x := exchange(func(selected []event.Event) []event.Event {
 		saw = ids(selected)
-		return []watchdog.Event{numbered("d", 4), numbered("c", 3)}
+		return []event.Event{numbered("d", 4), numbered("c", 3)}
 	})
 	x.Since = noon.Add(time.Second)
 	transact(e, x)
@@ -107,19 +107,19 @@ func keptIsStored(e *eventEnv) {
 	transact(e, x)
 	in(func() {
 		elsewhere := inAggregate(numbered("elsewhere", 2), "run-2")
-		allSame(x.Kept, []watchdog.Event{numbered("fresh", 3), elsewhere, numbered("taken", 1), numbered("fresh", 3)})
+		allSame(x.Kept, []event.Event{numbered("fresh", 3), elsewhere, numbered("taken", 1), numbered("fresh", 3)})
 	}, "in Kept")
 }
 
 // endsWhileTransacting ends the context of a transaction while it decides.
 func endsWhileTransacting(e *eventEnv) {
-	contract.Optional[watchdog.TransactionalStore](e)
+	contract.Optional[event.TransactionalStore](e)
 	ctx, end := context.WithCancel(e.Ctx)
 	defer end()
 	err := contract.Catch(func() {
-		transacts(always(numbered("first", 1)), func([]watchdog.Event) []watchdog.Event {
+		transacts(always(numbered("first", 1)), func([]event.Event) []event.Event {
 			end()
-			return []watchdog.Event{numbered("second", 2)}
+			return []event.Event{numbered("second", 2)}
 		})(&eventEnv{Ctx: ctx, Store: e.Store})
 	})
 	put(numbered("after", 3))(e) // comes after what is still being written
@@ -146,14 +146,14 @@ func overlapOnce(one, other *eventEnv) {
 	contract.StepsAtOnce(2, func(caller int) {
 		if caller == 1 {
 			<-began
-			transacts(func(selected []watchdog.Event) []watchdog.Event {
+			transacts(func(selected []event.Event) []event.Event {
 				reached()
 				return counting(selected)
 			})(other)
 			return
 		}
 		defer begin() // if the first fails before it decides
-		transacts(func(selected []watchdog.Event) []watchdog.Event {
+		transacts(func(selected []event.Event) []event.Event {
 			begin()
 			select {
 			case <-deciding:

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -59,7 +60,7 @@ func TestStopHook(t *testing.T) {
 			require.Equal(f, c.took, time.Since(began))
 			require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled"}, outcomes(p))
 			require.Equal(f, time.Hour+c.took, p.Cases[0].Silence)
-			events, readErr := f.Read(f.Context(), watchdog.AggregateType, "s-00")
+			events, readErr := f.Read(f.Context(), event.AggregateType, "s-00")
 			require.NoError(f, readErr)
 			require.Equal(f, began.Add(c.took).UTC(), events[1].Timestamp)
 			if c.says == "" {
@@ -162,7 +163,7 @@ func (f *fixture) storedEnd(runID, kind, payload string) {
 	s := f.get(runID)
 	require.NoError(f, f.Append(context.Background(), watchdog.Event{
 		ID:            (&watchdog.Stop{RunID: runID, StartedAt: s.StartedAt}).EventID(),
-		AggregateType: watchdog.AggregateType, AggregateID: runID, Type: kind,
+		AggregateType: event.AggregateType, AggregateID: runID, Type: kind,
 		Payload: json.RawMessage(payload), Timestamp: time.Now(),
 	}))
 }
@@ -178,8 +179,8 @@ func TestEndStored(t *testing.T) {
 	for _, hooked := range []bool{true, false} {
 		subtest(t, fmt.Sprintf("is written down, not stopped and not resumed, with a hook: %v", hooked), func(f *fixture) {
 			f.putStalled(2)
-			f.storedEnd("s-00", watchdog.EventCancel, `{"reason":"wall_clock_exceeded"}`)
-			f.storedEnd("s-01", watchdog.EventComplete, `{"reason":"complete"}`)
+			f.storedEnd("s-00", event.Cancel, `{"reason":"wall_clock_exceeded"}`)
+			f.storedEnd("s-01", event.Complete, `{"reason":"complete"}`)
 			never(f)
 			if hooked {
 				f.cfg.StopHook = func(context.Context, session.Session) error { f.Error("stopped"); return nil }
@@ -199,7 +200,7 @@ func TestEndStored(t *testing.T) {
 		f.putStalled(1)
 		never(f)
 		f.cfg.StopHook = func(context.Context, session.Session) error {
-			f.storedEnd("s-00", watchdog.EventComplete, `{"reason":"complete"}`)
+			f.storedEnd("s-00", event.Complete, `{"reason":"complete"}`)
 			return nil
 		}
 		require.Equal(f, []string{"s-00 end_stored"}, outcomes(f.pass()))
@@ -247,13 +248,13 @@ func TestGrace(t *testing.T) {
 		warned(f)
 		f.put("s-1", time.Hour)
 		stop := f.run()
-		require.Equal(f, []string{watchdog.EventWarning}, f.events("s-1"))
+		require.Equal(f, []string{event.Warning}, f.events("s-1"))
 		require.Equal(f, time.Now().Add(time.Minute), f.sweeper().Stats().Next)
 		f.advance(time.Minute - 1)
 		require.Empty(f, f.ended())
 		f.advance(1)
 		require.Equal(f, []string{"s-1"}, f.ended())
-		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		require.Equal(f, []string{event.Warning, event.Warning, event.Cancel}, f.events("s-1"))
 		events := f.stored("s-1")
 		require.Contains(f, string(events[2].Payload), `"attempt":2`)
 		require.Equal(f, time.Now().Add(5*time.Minute), f.sweeper().Stats().Next)
@@ -267,7 +268,7 @@ func TestGrace(t *testing.T) {
 		f.advance(30 * time.Second)
 		f.wake("s-1")
 		f.advance(16 * time.Minute) // stalled after 10 and a half, seen after 11, and warned
-		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning}, f.events("s-1")[:2])
+		require.Equal(f, []string{event.Warning, event.Warning}, f.events("s-1")[:2])
 		require.Equal(f, 2, f.sweeper().Stats().Warned)
 		require.Equal(f, []string{"s-1"}, f.ended())
 		stop()
@@ -352,7 +353,7 @@ func TestGraceOneShot(t *testing.T) {
 			f.advance(time.Minute - time.Since(began))
 		}
 		require.Equal(f, []string{"s-1 warned", "dead-000 warned", "s-1 cancelled"}, all)
-		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		require.Equal(f, []string{event.Warning, event.Warning, event.Cancel}, f.events("s-1"))
 		f.advance(15 * time.Minute)
 		f.made = nil
 		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(f.pass()))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -129,13 +130,13 @@ func (r StalledRun) WarningEvent() watchdog.Event {
 // and the cancel itself. Their IDs have no reason: there is one cancel in a window, whichever reason sweepers know.
 func (r StalledRun) CancelEvents() []watchdog.Event {
 	p := record.Cancel{
-		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
+		Reason: r.reason(), SessionStartedAt: event.Stamp(r.StartedAt), FiredAt: event.Stamp(r.DecidedAt),
 		Used: record.UsedOf(r.Silence, r.Threshold), Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
-		Author: Author, LastEventAt: record.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
+		Author: Author, LastEventAt: event.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
 	}
 	if r.HostLost && r.Expired.ID != "" {
 		p.Lease = &record.Lease{
-			ID: r.Expired.ID, Looks: record.Count(r.Expired.Looks), RenewedAt: record.Stamp(r.Expired.RenewedAt),
+			ID: r.Expired.ID, Looks: record.Count(r.Expired.Looks), RenewedAt: event.Stamp(r.Expired.RenewedAt),
 		}
 	}
 	attempt := 1
@@ -145,19 +146,19 @@ func (r StalledRun) CancelEvents() []watchdog.Event {
 	before := r.DecidedAt.Add(-time.Microsecond) // sorts the advisory first: the derived IDs have no order
 	return []watchdog.Event{
 		r.advisory(watchdog.DirectiveCancel, attempt, before),
-		r.event(watchdog.EventCancel, record.Once, r.DecidedAt, p),
+		r.event(event.Cancel, record.Once, r.DecidedAt, p),
 	}
 }
 
 // advisory returns the warning event that names a directive. There is one for each silence and directive.
 func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at time.Time) watchdog.Event {
-	silence := cmp.Or(r.silence, record.Stamp(r.LastEventAt).String()) // it is over with the next event
+	silence := cmp.Or(r.silence, event.Stamp(r.LastEventAt).String()) // it is over with the next event
 	name := idleTimeout + " " + string(directive) + " " + silence
-	return r.event(watchdog.EventWarning, name, at, record.Trip{
-		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
+	return r.event(event.Warning, name, at, record.Trip{
+		Reason: r.reason(), SessionStartedAt: event.Stamp(r.StartedAt), FiredAt: event.Stamp(r.DecidedAt),
 		Used: record.UsedOf(r.Silence, r.Threshold), Directive: string(directive), Rung: record.Count(attempt),
 		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
-		LastEventAt: record.Stamp(r.LastEventAt),
+		LastEventAt: event.Stamp(r.LastEventAt),
 	})
 }
 
@@ -176,8 +177,8 @@ var (
 
 func (r StalledRun) event(kind, name string, at time.Time, payload any) watchdog.Event {
 	return watchdog.Event{
-		ID:            record.EventID(r.RunID, record.Stamp(r.StartedAt).String(), kind, name),
-		AggregateType: watchdog.AggregateType, AggregateID: r.RunID, Type: kind,
-		Payload: record.JSON(payload), Timestamp: record.Truncate(at),
+		ID:            record.EventID(r.RunID, event.Stamp(r.StartedAt).String(), kind, name),
+		AggregateType: event.AggregateType, AggregateID: r.RunID, Type: kind,
+		Payload: record.JSON(payload), Timestamp: event.Truncate(at),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/locked"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -285,7 +286,7 @@ func (f *fixture) status(runID string) session.Status { return f.get(runID).Stat
 // stored returns the events of a run.
 func (f *fixture) stored(runID string) []watchdog.Event {
 	f.Helper()
-	all, err := f.Read(context.Background(), watchdog.AggregateType, runID)
+	all, err := f.Read(context.Background(), event.AggregateType, runID)
 	require.NoError(f, err)
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -69,7 +70,7 @@ func newWorld(f *fixture, hosted bool) *world {
 			f.row(s)
 		}
 	}
-	f.storedEnd("ended", watchdog.EventCancel, `{"reason":"wall_clock_exceeded"}`)
+	f.storedEnd("ended", event.Cancel, `{"reason":"wall_clock_exceeded"}`)
 	w.once["locked"] = session.ErrLocked
 	w.once["refused"] = errors.New("refused")
 	w.once["doubtful"] = errAnswerLost
@@ -291,7 +292,7 @@ func (w *world) check(hosted bool) (stoppedAgain int) {
 		var ends []string
 		events := w.stored(runID)
 		for _, e := range events {
-			if e.Type == watchdog.EventCancel {
+			if e.Type == event.Cancel {
 				ends = append(ends, e.ID)
 			}
 		}
@@ -515,8 +516,8 @@ func TestStartsTakenOver(t *testing.T) {
 			outcome, err := f.Memory.Cancel(f.Context(), s, session.CancelRequest{
 				By: "dead sweeper", Reason: watchdog.SessionIdleTimeout, Resumes: 1, StartFor: claimFor,
 				Events: []watchdog.Event{{
-					ID: "cancel " + runID, AggregateType: watchdog.AggregateType, AggregateID: runID,
-					Type: watchdog.EventCancel, Payload: []byte("{}"), Timestamp: time.Now(),
+					ID: "cancel " + runID, AggregateType: event.AggregateType, AggregateID: runID,
+					Type: event.Cancel, Payload: []byte("{}"), Timestamp: time.Now(),
 				}},
 			})
 			require.NoError(f, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -216,7 +217,7 @@ func (f *fixture) requireEnd(runID string, reason watchdog.StopReason) (p endPay
 	events := f.stored(runID)
 	ends := 0
 	for _, e := range events {
-		if e.Type != watchdog.EventCancel {
+		if e.Type != event.Cancel {
 			continue
 		}
 		ends++

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -38,7 +39,7 @@ func TestPass(t *testing.T) {
 		c := f.pass().Cases[0]
 		require.Equal(f, 12*time.Minute, c.Silence)
 		require.Equal(f, 10*time.Minute, c.Threshold)
-		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		require.Equal(f, []string{event.Warning, event.Cancel}, f.events("s-1"))
 		events := f.stored("s-1")
 		stop := &watchdog.Stop{RunID: "s-1", StartedAt: c.Session.StartedAt}
 		require.Equal(f, stop.EventID(), events[1].ID)
@@ -520,7 +521,7 @@ func TestTogether(t *testing.T) {
 			}
 		}
 		require.Equal(f, [][]string{names[:10], names[10:20]}, b.calls)
-		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventCancel}, f.events("s-00"))
+		require.Equal(f, []string{event.Warning, event.Cancel}, f.events("s-00"))
 		f.pass()
 		f.put("s-99", time.Hour)
 		f.pass()
@@ -531,7 +532,7 @@ func TestTogether(t *testing.T) {
 		f.putStalled(6)
 		b := f.inBatches()
 		b.locked = "s-01"
-		f.storedEnd("s-02", watchdog.EventComplete, `{"reason":"complete"}`)
+		f.storedEnd("s-02", event.Complete, `{"reason":"complete"}`)
 		f.onPage = func(*session.Page) { f.wake("s-03"); f.onPage = nil }
 		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
 		p := f.pass()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -100,7 +101,7 @@ func TestLive(t *testing.T) {
 		b := open(t)
 		start := b.begin("s-1", "worker-1", time.Minute, session.State{WallClock: 3600}).StartedAt
 		b.live("?run=s-1")
-		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","directive":"retry","measured_seconds":30,"configured_budget_seconds":30`)
+		b.event("s-1", event.Retry, start, 0, `"reason":"idle_exceeded","directive":"retry","measured_seconds":30,"configured_budget_seconds":30`)
 		b.until(`document.querySelector(".events")?.innerText.includes("asked for RETRY")`)
 		b.cancelElsewhere("s-1")
 		b.until(`document.querySelector(".next")?.innerText.includes("watchdog resume s-1")`)
@@ -231,7 +232,7 @@ func TestHostileTexts(t *testing.T) {
 		b.begin(text, short, 0, session.State{
 			WallClock: 3600, Phase: short, Spent: []session.Spent{{Limit: "tool_calls", Tool: short, Currency: short, Used: 1, Allowed: 2}},
 		})
-		b.event(text, watchdog.EventCancel, time.Now(), 0, fmt.Sprintf(`"reason":%s,"note":%s,"hold":%s`, quoted(short), quoted(short), quoted(short)))
+		b.event(text, event.Cancel, time.Now(), 0, fmt.Sprintf(`"reason":%s,"note":%s,"hold":%s`, quoted(short), quoted(short), quoted(short)))
 	}
 	b.until(fmt.Sprintf("document.querySelectorAll('#runs > tr').length === %d", len(hostile)))
 	check := func(at string) {
@@ -342,7 +343,7 @@ func (b *tab) event(runID, kind string, start time.Time, ago time.Duration, fiel
 		payload += "," + fields
 	}
 	require.NoError(b, b.store.Append(b.Context(), watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType,
+		ID: id, AggregateType: event.AggregateType,
 		AggregateID: runID, Type: kind, Payload: json.RawMessage(payload + "}"), Timestamp: time.Now().Add(-ago),
 	}))
 	return id
@@ -385,25 +386,25 @@ func (b *tab) cancelledRun() {
 		{Limit: "cost", Currency: "EUR", Used: 5_870_000, Allowed: 6_400_000},
 	}})
 	start := s.StartedAt
-	opening := b.event(run, watchdog.EventHold, start, 220*m, `"hold":"approval","cap_seconds":3600,"opened_seconds":2820`)
-	b.event(run, watchdog.EventRelease, start, 195*m, `"hold":"approval","released_seconds":4320,"opening":"`+opening+`"`)
-	b.event(run, watchdog.EventRetry, start, 140*m,
+	opening := b.event(run, event.Hold, start, 220*m, `"hold":"approval","cap_seconds":3600,"opened_seconds":2820`)
+	b.event(run, event.Release, start, 195*m, `"hold":"approval","released_seconds":4320,"opening":"`+opening+`"`)
+	b.event(run, event.Retry, start, 140*m,
 		`"reason":"idle_exceeded","elapsed_seconds":300,"configured_budget_seconds":300,"directive":"retry","attempt":1,"note":"tool: browser"`)
-	b.event(run, watchdog.EventInterrupt, start, 133*m, `"signal":"SIGTERM"`)
-	b.event(run, watchdog.EventExtend, start, 120*m, `"extension_seconds":1800,"configured_budget_seconds":14400,"elapsed_seconds":7320`)
-	b.event(run, watchdog.EventWarning, start, 50*m,
+	b.event(run, event.Interrupt, start, 133*m, `"signal":"SIGTERM"`)
+	b.event(run, event.Extend, start, 120*m, `"extension_seconds":1800,"configured_budget_seconds":14400,"elapsed_seconds":7320`)
+	b.event(run, event.Warning, start, 50*m,
 		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
-	b.event(run, watchdog.EventWarning, start, 96*m, `"reason":"cost","fraction":0.8,`+
+	b.event(run, event.Warning, start, 96*m, `"reason":"cost","fraction":0.8,`+
 		`"spend":{"limit":"cost","currency":"EUR","used":5120000,"allowed":6400000}`)
-	b.event(run, watchdog.EventWrapUp, start, 12*m,
+	b.event(run, event.WrapUp, start, 12*m,
 		`"reason":"wall_clock","elapsed_seconds":13800,"configured_budget_seconds":14400,"remaining_seconds":600,"note":"tool: go vet"`)
-	b.event(run, watchdog.EventCancel, start, 2*m,
+	b.event(run, event.Cancel, start, 2*m,
 		`"reason":"wall_clock_exceeded","elapsed_seconds":14400,"configured_budget_seconds":14400,"note":"tool: go test ./...","paused_seconds":1500`)
 	for i, name := range []string{"plan", "edit", "test"} {
 		begun := start.Add(time.Duration(i*70) * m)
-		end, fields := watchdog.EventComplete, `"reason":"complete","elapsed_seconds":3600,`
+		end, fields := event.Complete, `"reason":"complete","elapsed_seconds":3600,`
 		if name == "test" {
-			end, fields = watchdog.EventCancel, `"reason":"no_output","elapsed_seconds":300,"configured_budget_seconds":300,`
+			end, fields = event.Cancel, `"reason":"no_output","elapsed_seconds":300,"configured_budget_seconds":300,`
 		}
 		b.event(run+"/"+name, end, begun, time.Since(begun.Add(65*m)), fields+fmt.Sprintf(`"parent":%q,"window":"w%d"`, run, i))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -23,7 +24,7 @@ import (
 // A whole is all that the store in each of the databases is.
 type whole interface {
 	store
-	watchdog.TransactionalStore
+	event.TransactionalStore
 	session.Lister
 	Close() error
 }
@@ -190,7 +191,7 @@ func (p place) row(s whole, runID string) session.Session {
 // endOf is an end of run-1.
 func endOf(id string) watchdog.Event {
 	return watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+		ID: id, AggregateType: event.AggregateType, AggregateID: "run-1", Type: event.Cancel,
 		Payload: []byte(`{"reason":"wall_clock_exceeded"}`), Timestamp: firstStart,
 	}
 }

@@ -346,15 +346,15 @@ func with(all []history, events ...porcupine.Operation) (more []history) {
 	return more
 }
 
-// An event is what happens to all objects at once.
-type event string
+// An incident is what happens to all objects at once.
+type incident string
 
 const (
-	disconnection event = "the standby is disconnected"
-	promotion     event = "the standby is promoted"
+	disconnection incident = "the standby is disconnected"
+	promotion     incident = "the standby is promoted"
 )
 
-func during(e event, do func()) porcupine.Operation {
+func during(e incident, do func()) porcupine.Operation {
 	call := int64(sinceBoot())
 	do()
 	return porcupine.Operation{Input: e, Call: call, Return: int64(sinceBoot())}
@@ -376,7 +376,7 @@ func lossyOf[State comparable, Call, Answer any](
 		Init: func() []any { return []any{lossyState[State]{}} },
 		Step: func(s, in, out any) []any {
 			from := s.(lossyState[State])
-			if e, is := in.(event); is {
+			if e, is := in.(incident); is {
 				return from.after(e)
 			}
 			answer, _ := out.(*Answer)
@@ -393,7 +393,7 @@ func lossyOf[State comparable, Call, Answer any](
 	return o
 }
 
-func (s lossyState[State]) after(e event) (all []any) {
+func (s lossyState[State]) after(e incident) (all []any) {
 	if e == disconnection {
 		return []any{lossyState[State]{now: s.now, losing: true}}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -87,7 +88,7 @@ func (s testStore) cancel(t *testing.T, row session.Session, request session.Can
 // kinds returns the kinds of a run's events.
 func (s testStore) kinds(t *testing.T, id string) (all []string) {
 	t.Helper()
-	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
+	events, err := s.Read(t.Context(), event.AggregateType, id)
 	require.NoError(t, err)
 	for _, e := range events {
 		all = append(all, e.Type)
@@ -109,11 +110,11 @@ func TestComplete(t *testing.T) {
 			case <-time.After(time.Minute):
 				require.Fail(t, "the run goes on")
 			}
-			assert.Equal(t, []string{watchdog.EventComplete}, s.kinds(t, "live"))
+			assert.Equal(t, []string{event.Complete}, s.kinds(t, "live"))
 			row := s.row(t, "live")
 			assert.Equal(t, session.Finished, row.Status)
 			assert.EqualValues(t, "complete", row.Reason)
-			events, err := s.Read(t.Context(), watchdog.AggregateType, "live")
+			events, err := s.Read(t.Context(), event.AggregateType, "live")
 			require.NoError(t, err)
 			assert.Contains(t, string(events[0].Payload), `"note":"merged by hand"`)
 		})
@@ -176,7 +177,7 @@ func TestComplete(t *testing.T) {
 			require.NoError(t, wd.Close())
 			require.Zero(t, s.program(t, "resume", "rowless").status)
 			require.Zero(t, s.program(t, "complete", "rowless").status)
-			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete}, s.kinds(t, "rowless"))
+			assert.Equal(t, []string{event.Cancel, event.Resume, event.Complete}, s.kinds(t, "rowless"))
 		})
 		t.Run("what is not there, or begins anew each time, is an error", func(t *testing.T) {
 			e := cancelOf("layer", anHourAgo)
@@ -222,7 +223,7 @@ func TestResume(t *testing.T) {
 			require.Zero(t, s.program(t, "resume", "run-2").status)
 			o := s.program(t, "resume", "run-2").must(t, 0)
 			assert.Regexp(t, `^run run-2 was not cancelled: its window is open since \S+, .*; nothing was recorded\n$`, o.stdout)
-			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume}, s.kinds(t, "run-2"))
+			assert.Equal(t, []string{event.Cancel, event.Resume}, s.kinds(t, "run-2"))
 			wd := s.host(t, "worker-2").run(t, watchdog.Resume, "run-2", time.Minute)
 			assert.NoError(t, wd.Context().Err())
 			assert.Len(t, s.kinds(t, "run-2"), 2)
@@ -248,7 +249,7 @@ func TestResume(t *testing.T) {
 			row = s.row(t, "run-4")
 			assert.Equal(t, session.Cancelled, row.Status)
 			assert.Equal(t, watchdog.WallClockExceeded, row.Reason)
-			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume}, s.kinds(t, "run-4"))
+			assert.Equal(t, []string{event.Cancel, event.Resume}, s.kinds(t, "run-4"))
 		})
 		t.Run("a sweeper leaves alone what was resumed and nobody runs", func(t *testing.T) {
 			s.cancelled(t, "run-5")
@@ -262,7 +263,7 @@ func TestResume(t *testing.T) {
 			for _, c := range pass.Cases {
 				assert.NotEqual(t, "run-5", c.Session.RunID)
 			}
-			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume}, s.kinds(t, "run-5"))
+			assert.Equal(t, []string{event.Cancel, event.Resume}, s.kinds(t, "run-5"))
 		})
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -311,11 +312,11 @@ func TestZeroGrace(t *testing.T) {
 func TestIgnoredStall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	event := f.path("state/command/_stall/event.json")
-	steps := []string{"say:ready", "await:" + event, "exit:5"}
+	e := f.path("state/command/_stall/event.json")
+	steps := []string{"say:ready", "await:" + e, "exit:5"}
 	o := f.run("--on-terminal ignore --terminal ^ready$ --artifacts state", f.child(steps...)...).must(t, 5)
 	require.Empty(t, o.stderr, "the program prints nothing")
-	text, err := os.ReadFile(event)
+	text, err := os.ReadFile(e)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"ignore"`)
 }
@@ -495,7 +496,7 @@ func TestRunStore(t *testing.T) {
 		require.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
 			"see: watchdog why --store sqlite:runs.db nightly\n", o.stderr)
 		for _, run := range []string{"nightly", "nightly/build"} {
-			require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, run))
+			require.Equal(t, []string{event.Cancel}, f.runs().kinds(t, run))
 			require.Contains(t, f.runs().lastPayload(t, run), `"reason":"terminal"`)
 		}
 	})
@@ -510,19 +511,19 @@ func TestRunStore(t *testing.T) {
 			require.Equal(t, []string{"interrupted", "", "interrupt"}, f.runs().end(t, id))
 		}
 		f.run("--store sqlite:runs.db --id nightly", f.child("exit:0")...).must(t, 0)
-		require.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, f.runs().kinds(t, "nightly"))
+		require.Equal(t, []string{event.Interrupt, event.Complete}, f.runs().kinds(t, "nightly"))
 	})
 	inFixture(t, "has a run without a name under a random one, which the last line names", func(t *testing.T, f *fixture) {
 		o := f.run("--store sqlite:runs.db --wall-clock 2s", f.child("stay")...).must(t, 124)
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		require.Equal(t, []string{watchdog.EventCancel}, f.runs().kinds(t, name[1]))
+		require.Equal(t, []string{event.Cancel}, f.runs().kinds(t, name[1]))
 	})
 	inFixture(t, "has a run under its name with the time in it", func(t *testing.T, f *fixture) {
 		o := f.run("--json --store sqlite:runs.db --id job-{time}", "true").must(t, 0)
 		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
-		require.Equal(t, []string{watchdog.EventComplete}, f.runs().kinds(t, name[1]))
+		require.Equal(t, []string{event.Complete}, f.runs().kinds(t, name[1]))
 	})
 	inFixture(t, "that cannot be opened starts no command, and its password is nowhere", func(t *testing.T, f *fixture) {
 		require.NoError(t, os.WriteFile(f.path("no-database"), []byte(strings.Repeat("no database\n", 100)), 0o600))
@@ -660,7 +661,7 @@ func TestRunWaits(t *testing.T) {
 		o := p.end().must(t, 0)
 		require.Equal(t, "watchdog: record the end: run job was stopped by another process, with watchdog_idle_timeout, when its "+
 			"command had ended by itself: its events say so\n", o.stderr)
-		require.Equal(t, []string{watchdog.EventWarning, watchdog.EventCancel, watchdog.EventCorrection}, s.kinds(t, "job"))
+		require.Equal(t, []string{event.Warning, event.Cancel, event.Correction}, s.kinds(t, "job"))
 		require.Contains(t, s.program(t, "why", "job").stdout, "it had finished by itself, and the stop came too late")
 		require.Equal(t, session.Cancelled, s.row(t, "job").Status)
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/byhand"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -48,9 +48,9 @@ func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Tim
 
 // signalled has the row of a run say how far the end of its command is.
 func (k *runKeeper) signalled(runID string, e stall.Escalation) {
-	said := session.Escalation{Signal: signame.Name(e.Signal), SentAt: record.Truncate(e.At)}
+	said := session.Escalation{Signal: signame.Name(e.Signal), SentAt: event.Truncate(e.At)}
 	if e.Next != 0 {
-		said.Next, said.NextAt = signame.Name(e.Next), record.Truncate(e.NextAt)
+		said.Next, said.NextAt = signame.Name(e.Next), event.Truncate(e.NextAt)
 	}
 	k.ending.Store(&said)
 	k.Refresh(runID)

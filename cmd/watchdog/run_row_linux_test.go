@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -37,15 +38,15 @@ func (f *fixture) stored(s testStore, flags string, command ...string) *exec.Cmd
 // so.
 func (s testStore) end(t *testing.T, id string) []string {
 	t.Helper()
-	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
+	events, err := s.Read(t.Context(), event.AggregateType, id)
 	require.NoError(t, err)
 	ends, stored := 0, ""
 	for _, e := range events {
 		switch e.Type {
-		case watchdog.EventCancel, watchdog.EventComplete:
+		case event.Cancel, event.Complete:
 			_, code := session.StoredEnd(e)
 			ends, stored = ends+1, string(code)
-		case watchdog.EventInterrupt:
+		case event.Interrupt:
 			ends, stored = ends+1, "interrupt"
 		}
 	}
@@ -246,7 +247,7 @@ func TestRunKilled(t *testing.T) {
 			row := s.row(t, "again")
 			assert.Equal(t, 2, row.Attempt)
 			assert.Equal(t, session.Finished, row.Status)
-			assert.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, s.kinds(t, "again"))
+			assert.Equal(t, []string{event.Interrupt, event.Complete}, s.kinds(t, "again"))
 		})
 	})
 }
@@ -281,10 +282,10 @@ func TestRunElsewhere(t *testing.T) {
 						func(t *testing.T, id string) {
 							t.Helper()
 							row := s.row(t, id)
-							event := cancelOf(id, row.StartedAt)
-							event.Payload = bytes.ReplaceAll(event.Payload, []byte(`"wall_clock"`), []byte(`"idle_exceeded"`))
+							e := cancelOf(id, row.StartedAt)
+							e.Payload = bytes.ReplaceAll(e.Payload, []byte(`"wall_clock"`), []byte(`"idle_exceeded"`))
 							s.cancel(t, row, session.CancelRequest{
-								By: "pass", Reason: watchdog.IdleExceeded, Events: []watchdog.Event{event},
+								By: "pass", Reason: watchdog.IdleExceeded, Events: []watchdog.Event{e},
 							})
 						},
 						"was stopped by another process, with watchdog_idle_exceeded", "cancelled", "watchdog_idle_exceeded",
@@ -404,7 +405,7 @@ func (s testStore) listed(t *testing.T, flags ...string) map[string]said {
 // lastPayload returns the payload of the last event of a run.
 func (s testStore) lastPayload(t *testing.T, id string) string {
 	t.Helper()
-	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
+	events, err := s.Read(t.Context(), event.AggregateType, id)
 	require.NoError(t, err)
 	require.NotEmpty(t, events)
 	return string(events[len(events)-1].Payload)
@@ -444,7 +445,7 @@ func TestRunOutcome(t *testing.T) {
 			withFixture(t, "of a run that is "+id+" is the same for all readers", func(t *testing.T, f *fixture) {
 				finish(t, f.stored(s, "--id "+id, c.command...)).must(t, c.status)
 				assert.True(t, strings.HasSuffix(s.lastPayload(t, id), c.event), s.lastPayload(t, id))
-				assert.Equal(t, []string{watchdog.EventComplete}, s.kinds(t, id))
+				assert.Equal(t, []string{event.Complete}, s.kinds(t, id))
 				assert.Equal(t, c.says, s.listed(t)[id])
 				why := s.program(t, "why", id).stdout
 				for _, text := range c.why {
@@ -495,7 +496,7 @@ func TestRunAgain(t *testing.T) {
 			o = finish(t, f.stored(s, "--id job", succeeds)).must(t, 0)
 			assert.Regexp(t, failed, o.stderr)
 			assert.Equal(t, []string{
-				watchdog.EventComplete, watchdog.EventResume, watchdog.EventComplete, watchdog.EventResume, watchdog.EventComplete,
+				event.Complete, event.Resume, event.Complete, event.Resume, event.Complete,
 			}, s.kinds(t, "job"))
 			why := s.program(t, "why", "job").stdout
 			assert.Contains(t, why, "state    complete ")
@@ -517,7 +518,7 @@ func TestRunAgain(t *testing.T) {
 			o := finish(t, f.stored(s, "--id late", succeeds)).must(t, 0)
 			assert.Regexp(t, `^watchdog: run late was stopped at 20\S+Z \(ran \S+ m?s of 300 ms, `+
 				`watchdog_wall_clock_exceeded\): it is resumed, in a fresh window\n$`, o.stderr)
-			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete}, s.kinds(t, "late"))
+			assert.Equal(t, []string{event.Cancel, event.Resume, event.Complete}, s.kinds(t, "late"))
 		})
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -467,7 +468,7 @@ func TestStoreErrors(t *testing.T) {
 // cancelOf is the cancel of a run by another guard, in a window that began at a time.
 func cancelOf(runID string, startedAt time.Time) watchdog.Event {
 	return watchdog.Event{
-		ID: "cancel of " + runID, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		ID: "cancel of " + runID, AggregateType: event.AggregateType, AggregateID: runID, Type: event.Cancel,
 		Payload: []byte(`{"reason":"wall_clock","session_started_at":"` + startedAt.Format("2006-01-02T15:04:05.000000Z") +
 			`","fired_at":"` + startedAt.Add(time.Minute).Format("2006-01-02T15:04:05.000000Z") +
 			`","elapsed_seconds":60,"configured_budget_seconds":59}`),

@@ -22,6 +22,7 @@ import (
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -366,8 +367,8 @@ func benchWhy(b *testing.B, url, driver, source, million string) {
 func interrupted(run, signal string, ago time.Duration) watchdog.Event {
 	at := time.Now().Add(-ago).UTC().Truncate(time.Microsecond)
 	return watchdog.Event{
-		ID: record.NewRunID(), AggregateType: watchdog.AggregateType, AggregateID: run, Type: watchdog.EventInterrupt,
-		Payload:   record.JSON(record.Interrupt{Signal: signal, SessionStartedAt: record.Stamp(at), InterruptedAt: record.Stamp(at)}),
+		ID: record.NewRunID(), AggregateType: event.AggregateType, AggregateID: run, Type: event.Interrupt,
+		Payload:   record.JSON(record.Interrupt{Signal: signal, SessionStartedAt: event.Stamp(at), InterruptedAt: event.Stamp(at)}),
 		Timestamp: at,
 	}
 }

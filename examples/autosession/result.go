@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
@@ -87,7 +87,7 @@ func printEvents(opts options, out io.Writer) (err error) {
 		return fmt.Errorf("print events of session %s: %w", id, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
+	events, err := store.Read(context.Background(), event.AggregateType, id)
 	lines := json.NewEncoder(out)
 	for _, e := range events {
 		err = errors.Join(err, lines.Encode(e))

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
@@ -153,7 +154,7 @@ func inNewBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 func newBench(t *testing.T) *bench {
 	s := &journaltest.Store{}
 	b := &bench{t: t, store: s, Run: &driver.Run{}, host: newHost("s-1")}
-	b.place = journal.Place{Store: s, Timeout: timeout}
+	b.place = journal.Place{Store: s.Journal(), Timeout: timeout}
 	t.Cleanup(func() {
 		for _, r := range append(slices.Clone(b.layers), b.Run) {
 			r.End(errClosed)
@@ -172,7 +173,7 @@ func (h *host) Enabled(context.Context, slog.Level) bool { return true }
 // begin begins the session.
 func (b *bench) begin(ctx context.Context, limits verdict.Limits) {
 	now := b.now()
-	startedAt := record.Truncate(now)
+	startedAt := event.Truncate(now)
 	b.Node.Rules = machine.Rules{Limits: &limits, Records: true}
 	b.tree.Init(ctx, b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
 	b.Node.Heed()
@@ -196,7 +197,7 @@ func (b *bench) layer(around *driver.Run, limits verdict.Limits) (*driver.Run, *
 	h := newHost(name)
 	r.Node.Rules = machine.Rules{Limits: &limits}
 	r.InitLayer(context.Background(), around, h, machine.Name{
-		Run: name, Parent: around.Node.Run, StartedAt: record.Truncate(now), Begins: true,
+		Run: name, Parent: around.Node.Run, StartedAt: event.Truncate(now), Begins: true,
 	})
 	r.Node.Heed()
 	r.BeginLayer(now.Sub(r.Node.StartedAt), &fold.Window{StartedAt: r.Node.StartedAt}, now)
@@ -327,10 +328,10 @@ func TestLeave(t *testing.T) {
 	l := verdict.Off()
 	l.Idle, l.Ladders = 10*time.Minute, verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait}}
 	progress := func(b *bench) (n int) {
-		events, err := b.store.Read(b.t.Context(), "s-1")
+		events, err := b.store.Read(b.t.Context(), event.AggregateType, "s-1")
 		require.NoError(b.t, err)
 		for _, e := range events {
-			if e.Type == record.EventProgress {
+			if e.Type == event.Progress {
 				n++
 			}
 		}
@@ -478,8 +479,8 @@ func TestComplete(t *testing.T) {
 		requireStop(t, b.Run, "wall_clock_exceeded")
 	})
 	inBubble(t, "a stop that another process took back goes on", after(time.Hour), func(t *testing.T, b *bench) {
-		extend := b.Node.Event(record.EventExtend, time.Now(), "", record.Extend{
-			SessionStartedAt: record.Stamp(b.Node.StartedAt), ExtensionSeconds: 3600,
+		extend := b.Node.Event(event.Extend, time.Now(), "", record.Extend{
+			SessionStartedAt: event.Stamp(b.Node.StartedAt), ExtensionSeconds: 3600,
 		})
 		require.NoError(t, b.store.Append(t.Context(), extend))
 		time.Sleep(time.Hour + 1)

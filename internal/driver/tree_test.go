@@ -13,6 +13,7 @@ import (
 	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
@@ -90,7 +91,7 @@ func TestTimer(t *testing.T) {
 		requireStop(t, second, "wall_clock_exceeded")
 	})
 	inNewBubble(t, "none of a session whose window has its stop, of which nobody is told", func(t *testing.T, b *bench) {
-		limits, startedAt := after(time.Hour), record.Truncate(time.Now())
+		limits, startedAt := after(time.Hour), event.Truncate(time.Now())
 		b.Node.Rules = machine.Rules{Limits: &limits}
 		b.tree.Init(t.Context(), b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
 		stop := &record.Cancel{Reason: "idle_exceeded"}
@@ -126,7 +127,7 @@ func TestTimer(t *testing.T) {
 		benches := []*bench{b}
 		for range 9 {
 			other := newBench(t)
-			other.place.Store = b.store
+			other.place.Store = b.store.Journal()
 			other.begin(t.Context(), after(time.Hour))
 			benches, all = append(benches, other), append(all, &other.tree)
 		}
@@ -225,7 +226,7 @@ func TestParent(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, work.ended.Load())
 		require.NotContains(t, b.host.heard(), "stop: <nil>")
-		events, err := b.store.Read(t.Context(), "s-1")
+		events, err := b.store.Read(t.Context(), event.AggregateType, "s-1")
 		require.NoError(t, err)
 		require.Len(t, events, 1)
 		require.Contains(t, string(events[0].Payload), "parent_canceled")

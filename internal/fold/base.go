@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -37,7 +38,7 @@ func NewBase(id WindowID, from time.Time) *Base {
 
 // Of returns what these events say besides what is folded. They are all from Since on, or, if as many as Known are from
 // there until Until, all but those. There may be others of before. Besides are events that are known otherwise.
-func (b *Base) Of(events []Event, besides ...Event) History {
+func (b *Base) Of(events []event.Event, besides ...event.Event) History {
 	h := b.settled
 	if b.spares(events) {
 		h = b.folded
@@ -47,7 +48,7 @@ func (b *Base) Of(events []Event, besides ...Event) History {
 }
 
 // spares reports whether those are missing that are Known.
-func (b *Base) spares(events []Event) bool {
+func (b *Base) spares(events []event.Event) bool {
 	known := 0
 	for i := range events {
 		if at := events[i].Timestamp; !at.Before(b.Since) && at.Before(b.Until) {
@@ -58,7 +59,7 @@ func (b *Base) spares(events []Event) bool {
 }
 
 // News counts the events that are not folded yet, as far as can be told without reading those that are.
-func (b *Base) News(events []Event) (n int) {
+func (b *Base) News(events []event.Event) (n int) {
 	for i := range events {
 		if !events[i].Timestamp.Before(b.Until) {
 			n++
@@ -73,8 +74,8 @@ func (b *Base) Wide() bool { return b.Until.Sub(b.Since) > 2*Lookback }
 
 // Read returns what [Base.Of] does, and a base that holds the events, too, but for those of the last moments before now
 // and those that cannot be read.
-func (b *Base) Read(events []Event, now time.Time) (h History, next *Base) {
-	now = record.Truncate(now) // as stores do
+func (b *Base) Read(events []event.Event, now time.Time) (h History, next *Base) {
+	now = event.Truncate(now) // as stores do
 	over, young := before(later(now.Add(-grace), b.Until), inOrder(events))
 	next = &Base{Since: b.Since, Until: b.Until, Known: b.Known, settled: b.settled, folded: b.folded}
 	if n := len(over); n > 0 {
@@ -96,7 +97,7 @@ func (b *Base) Read(events []Event, now time.Time) (h History, next *Base) {
 }
 
 // settle moves Since, with all events from the old one until Until at hand, and returns those from the new one on.
-func (b *Base) settle(events []Event, now time.Time) (unsettled []Event) {
+func (b *Base) settle(events []event.Event, now time.Time) (unsettled []event.Event) {
 	if b.Until.Before(now) {
 		now = b.Until
 	}
@@ -111,8 +112,8 @@ func (b *Base) settle(events []Event, now time.Time) (unsettled []Event) {
 }
 
 // before divides ordered events at a time.
-func before(at time.Time, events []Event) (older, others []Event) {
-	n, _ := slices.BinarySearchFunc(events, Event{Timestamp: at}, Event.Compare) // an empty ID comes before every other
+func before(at time.Time, events []event.Event) (older, others []event.Event) {
+	n, _ := slices.BinarySearchFunc(events, event.Event{Timestamp: at}, event.Event.Compare) // an empty ID comes before every other
 	return events[:n], events[n:]
 }
 
@@ -124,7 +125,7 @@ func later(one, other time.Time) time.Time {
 }
 
 // with returns a history that these events are folded into, too. This one stays as it is.
-func (h *History) with(events []Event) History {
+func (h *History) with(events []event.Event) History {
 	if len(events) == 0 {
 		return *h
 	}

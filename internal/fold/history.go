@@ -14,9 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -43,14 +43,14 @@ type History struct {
 
 // Of folds events. Where two of them say different things of one window, such as two cancels, it counts which of them a
 // store returns first. The events stay as they are.
-func Of(id WindowID, events []Event) History {
+func Of(id WindowID, events []event.Event) History {
 	h := History{id: id, windows: map[time.Time]*Window{}, after: map[time.Time]time.Time{}}
 	h.fold(events)
 	return h
 }
 
 // fold folds further events, which a store returns after those that are folded.
-func (h *History) fold(events []Event) {
+func (h *History) fold(events []event.Event) {
 	events = inOrder(events)
 	for i := range events {
 		h.add(&events[i])
@@ -63,17 +63,17 @@ func (h *History) fold(events []Event) {
 }
 
 // inOrder returns the events as a store returns them.
-func inOrder(events []Event) []Event {
-	if !slices.IsSortedFunc(events, Event.Compare) {
+func inOrder(events []event.Event) []event.Event {
+	if !slices.IsSortedFunc(events, event.Event.Compare) {
 		events = slices.Clone(events)
-		ordered.Sort(events, Event.Compare)
+		ordered.Sort(events, event.Event.Compare)
 	}
 	return events
 }
 
 // add adds what an event says, unless it is of another run's.
-func (h *History) add(e *Event) {
-	if e.Type == record.EventStart {
+func (h *History) add(e *event.Event) {
+	if e.Type == event.Start {
 		h.addStart(e)
 		return
 	}
@@ -102,7 +102,7 @@ func (h *History) add(e *Event) {
 }
 
 // addStart notes a start that can be read: it tells of no window.
-func (h *History) addStart(e *Event) {
+func (h *History) addStart(e *event.Event) {
 	var p record.Start
 	if json.Unmarshal(e.Payload, &p) == nil && p.Parent == h.id.Parent {
 		h.began = time.Time(p.SessionStartedAt)
@@ -232,39 +232,10 @@ func (h *History) StopsInRow(last time.Time) (n int) {
 	return n
 }
 
-// An Event is one event of a run, as a store has it. It has the fields of the root's, which is converted to it.
-type Event struct {
-	ID            string
-	AggregateType string
-	AggregateID   string
-	Type          string
-	Payload       json.RawMessage
-	Timestamp     time.Time
-	ConsensusID   string
-}
-
-// Compare orders events as stores return them: by Timestamp, then by ID.
-func (e Event) Compare(other Event) int {
-	if c := e.Timestamp.Compare(other.Timestamp); c != 0 {
-		return c
-	}
-	return strings.Compare(e.ID, other.ID)
-}
-
-// A Selection says which events of an aggregate to return. It has the fields of the root's, which is converted to it.
-type Selection struct {
-	AggregateType, AggregateID string
-	IDs                        []string
-	Since                      time.Time
-	LatestOf                   []string
-	Until                      time.Time
-	Known                      int
-}
-
 // An UnreadableError names an event whose payload cannot be understood, and says why. It may be of the window that
 // counts.
 type UnreadableError struct {
-	Event     Event
+	Event     event.Event
 	StartedAt time.Time // of its window; zero if that cannot be read either
 	Err       error
 }

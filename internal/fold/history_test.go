@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -19,10 +20,10 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
-func stamp(d time.Duration) record.Stamp { return record.Stamp(at(d)) }
+func stamp(d time.Duration) event.Stamp { return event.Stamp(at(d)) }
 
 // A script is the events of a run, a second apart. IDs are "e-0", "e-1" and so on.
-type script []fold.Event
+type script []event.Event
 
 // add adds an event of a kind of the watchdog's, whose payload is a text or what becomes one, and returns its ID.
 func (s *script) add(kind string, payload any) (id string) {
@@ -31,7 +32,7 @@ func (s *script) add(kind string, payload any) (id string) {
 		text = string(record.JSON(payload))
 	}
 	id = fmt.Sprint("e-", len(*s))
-	*s = append(*s, fold.Event{
+	*s = append(*s, event.Event{
 		ID: id, AggregateType: "runtime_control", AggregateID: "s-1", Type: "runtime.watchdog." + kind,
 		Payload: json.RawMessage(text), Timestamp: at(time.Duration(len(*s)) * time.Second),
 	})
@@ -102,7 +103,7 @@ type randomScript struct {
 	*rand.Rand
 }
 
-func (s *randomScript) of() record.Stamp { return stamp(time.Duration(s.IntN(4)) * time.Hour) }
+func (s *randomScript) of() event.Stamp { return stamp(time.Duration(s.IntN(4)) * time.Hour) }
 
 func (s *randomScript) id() string { return []string{"e-0", "e-1", "e-2", "e-3", "e-9"}[s.IntN(5)] }
 
@@ -154,7 +155,7 @@ func TestOrder(t *testing.T) {
 		for range 2 + s.IntN(20) {
 			s.next()
 		}
-		slices.SortFunc(s.script, fold.Event.Compare) // as a store returns them
+		slices.SortFunc(s.script, event.Event.Compare) // as a store returns them
 		want := s.fold()
 		for range 4 {
 			s.Shuffle(len(s.script), func(i, j int) { s.script[i], s.script[j] = s.script[j], s.script[i] })

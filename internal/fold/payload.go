@@ -3,6 +3,7 @@ package fold
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -10,7 +11,7 @@ import (
 // A payload is what an event of one kind says of its window.
 type payload interface {
 	of() record.Window
-	applyTo(h *History, w *Window, e *Event)
+	applyTo(h *History, w *Window, e *event.Event)
 }
 
 // The payloads that tell of a window. Errors about what cannot be read name these types.
@@ -32,33 +33,33 @@ type (
 // is made when a program starts, and with it all that the payloads do is linked by every program.
 func payloadOf(kind string) payload {
 	switch kind {
-	case record.EventCancel:
+	case event.Cancel:
 		return &cancelPayload{}
-	case record.EventComplete:
+	case event.Complete:
 		return &completePayload{}
-	case record.EventCorrection:
+	case event.Correction:
 		return &correctionPayload{}
-	case record.EventResume:
+	case event.Resume:
 		return &resumePayload{}
-	case record.EventExtend:
+	case event.Extend:
 		return &extendPayload{}
-	case record.EventWarning:
+	case event.Warning:
 		return &warningPayload{}
-	case record.EventWrapUp:
+	case event.WrapUp:
 		return &wrapUpPayload{}
-	case record.EventWait, record.EventRetry, record.EventUnstuck:
+	case event.Wait, event.Retry, event.Unstuck:
 		return &tripPayload{}
-	case record.EventProgress:
+	case event.Progress:
 		return &progressPayload{}
-	case record.EventHold:
+	case event.Hold:
 		return &holdPayload{}
-	case record.EventRelease:
+	case event.Release:
 		return &releasePayload{}
 	}
 	return nil
 }
 
-func windowOf(start record.Stamp, parent, fresh string) record.Window {
+func windowOf(start event.Stamp, parent, fresh string) record.Window {
 	return record.Window{SessionStartedAt: start, Parent: parent, Window: fresh}
 }
 
@@ -76,7 +77,7 @@ func (p *progressPayload) of() record.Window { return windowOf(p.SessionStartedA
 func (p *holdPayload) of() record.Window     { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
 func (p *releasePayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
 
-func (p *cancelPayload) applyTo(h *History, w *Window, e *Event) {
+func (p *cancelPayload) applyTo(h *History, w *Window, e *event.Event) {
 	if _, known := h.cancels[e.ID]; known { // it was asked for by its ID, too
 		return
 	}
@@ -89,22 +90,22 @@ func (p *cancelPayload) applyTo(h *History, w *Window, e *Event) {
 	h.cancels[e.ID] = w.StartedAt
 }
 
-func (p *completePayload) applyTo(_ *History, w *Window, e *Event) {
+func (p *completePayload) applyTo(_ *History, w *Window, e *event.Event) {
 	if w.CompletedAt = time.Time(p.CompletedAt); w.CompletedAt.IsZero() {
 		w.CompletedAt = e.Timestamp
 	}
 }
 
-func (p *correctionPayload) applyTo(h *History, _ *Window, _ *Event) {
+func (p *correctionPayload) applyTo(h *History, _ *Window, _ *event.Event) {
 	h.corrected = append(h.corrected, p.Cancel)
 }
 
-func (p *resumePayload) applyTo(h *History, w *Window, e *Event) {
+func (p *resumePayload) applyTo(h *History, w *Window, e *event.Event) {
 	w.OpenedBy = e.ID
 	h.after[time.Time(p.PreviousStartedAt)] = w.StartedAt
 }
 
-func (p *extendPayload) applyTo(_ *History, w *Window, _ *Event) {
+func (p *extendPayload) applyTo(_ *History, w *Window, _ *event.Event) {
 	w.Extended = verdict.Sum(w.Extended, max(record.Duration(p.ExtensionSeconds), 0))
 	for i := range p.Spend {
 		if w.Given == nil {
@@ -115,7 +116,7 @@ func (p *extendPayload) applyTo(_ *History, w *Window, _ *Event) {
 	}
 }
 
-func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
+func (p *warningPayload) applyTo(_ *History, w *Window, _ *event.Event) {
 	if p.Fraction == 0 { // of a directive, which nobody asks for again
 		return
 	}
@@ -124,11 +125,11 @@ func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
 	w.ask(of)
 }
 
-func (p *wrapUpPayload) applyTo(_ *History, w *Window, _ *Event) {
+func (p *wrapUpPayload) applyTo(_ *History, w *Window, _ *event.Event) {
 	w.ask(requestOf(p.ConfiguredBudgetSeconds, p.Spend))
 }
 
-func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
+func (p *tripPayload) applyTo(_ *History, w *Window, e *event.Event) {
 	if w.directives == nil {
 		w.directives = map[string]Directive{}
 	}
@@ -140,16 +141,16 @@ func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
 	w.reset(p.Resets, e)
 }
 
-func (p *progressPayload) applyTo(_ *History, w *Window, e *Event) { w.reset(p.Resets, e) }
+func (p *progressPayload) applyTo(_ *History, w *Window, e *event.Event) { w.reset(p.Resets, e) }
 
-func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
+func (p *holdPayload) applyTo(_ *History, w *Window, e *event.Event) {
 	known := w.pauses[e.ID]
 	known.Hold, known.Layer, known.Opener, known.opened = p.Hold, p.Layer, p.Opener, true
 	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
 	w.setPause(e.ID, known)
 }
 
-func (p *releasePayload) applyTo(_ *History, w *Window, e *Event) {
+func (p *releasePayload) applyTo(_ *History, w *Window, e *event.Event) {
 	w.reset(p.Resets, e)
 	if p.Opening != "" {
 		known := w.pauses[p.Opening]

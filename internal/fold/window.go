@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -70,7 +71,7 @@ func (w *Window) correct() {
 // NextStart returns the start of a window that is opened after the current one at that instant. The clock may have gone
 // back: no window that is known began then.
 func (w *Window) NextStart(at time.Time) time.Time {
-	start := record.Truncate(at)
+	start := event.Truncate(at)
 	for start.Equal(w.StartedAt) || slices.ContainsFunc(w.starts, start.Equal) {
 		start = start.Add(time.Microsecond)
 	}
@@ -121,7 +122,7 @@ func (w *Window) Standing() iter.Seq2[string, Directive] {
 	}
 }
 
-func (w *Window) reset(ids []string, e *Event) {
+func (w *Window) reset(ids []string, e *event.Event) {
 	if w.resets == nil && len(ids) > 0 {
 		w.resets = map[string]time.Time{}
 	}

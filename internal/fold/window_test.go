@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -252,8 +253,8 @@ type world struct {
 	randomScript
 	t        *testing.T
 	now      time.Duration
-	order    []fold.Event // by when they were stored
-	spares   bool         // the store knows Selection.Until
+	order    []event.Event // by when they were stored
+	spares   bool          // the store knows Selection.Until
 	longHaul bool
 	holds    map[string]time.Duration // the openings, with the windows that they are of
 	released map[string]bool
@@ -278,7 +279,7 @@ func (w *world) store() {
 }
 
 // release has the event close a hold, each once, or one of which the event was not stored yet.
-func (w *world) release(e *fold.Event, start time.Duration) {
+func (w *world) release(e *event.Event, start time.Duration) {
 	opening := fmt.Sprint("e-", len(w.script)+w.IntN(3))
 	for id, of := range w.holds {
 		opening, start = id, of
@@ -295,9 +296,9 @@ func (w *world) release(e *fold.Event, start time.Duration) {
 }
 
 // selected is what the base's process reads.
-func (w *world) selected(b *fold.Base) (events []fold.Event) {
+func (w *world) selected(b *fold.Base) (events []event.Event) {
 	since := b.Since
-	all := slices.SortedFunc(slices.Values(w.order), fold.Event.Compare)
+	all := slices.SortedFunc(slices.Values(w.order), event.Event.Compare)
 	known := 0
 	for _, e := range all {
 		if !e.Timestamp.Before(b.Since) && e.Timestamp.Before(b.Until) {
@@ -319,7 +320,7 @@ func (w *world) selected(b *fold.Base) (events []fold.Event) {
 
 // checkpoint is what a process of a version before took the events to come to.
 func (w *world) checkpoint(b *fold.Base) {
-	w.order = append(w.order, fold.Event{
+	w.order = append(w.order, event.Event{
 		ID: fmt.Sprint("checkpoint-", len(w.order)), Type: "runtime.watchdog.checkpoint", Timestamp: b.Until,
 		Payload: record.JSON(map[string]any{"format": 1, "folded": map[string]any{"windows": []any{
 			map[string]any{"session_started_at": stamp(0), "extension_seconds": 3600},
@@ -378,7 +379,7 @@ func TestBase(t *testing.T) {
 				w.compare(b.Of(read), seed)
 				said, b := b.Read(read, at(w.now+w.skew()).Add(time.Duration(w.IntN(1e6))))
 				w.compare(said, seed)
-				require.Equal(t, b.Since, record.Truncate(b.Since), "stores keep no more")
+				require.Equal(t, b.Since, event.Truncate(b.Since), "stores keep no more")
 				if w.IntN(2) == 0 {
 					w.checkpoint(b)
 				}

@@ -18,35 +18,46 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // ErrUnreadableEvent is the root's of that name.
 var ErrUnreadableEvent = errors.New("unreadable event")
 
-// A Store keeps events, by the contract of the root's EventStore and TransactionalStore. Select and Transact are called
-// only if Transacts says so.
-type Store interface {
-	Append(ctx context.Context, events ...fold.Event) error
-	// Read returns all events of a run, in their order.
-	Read(ctx context.Context, runID string) ([]fold.Event, error)
-	Transacts() bool
-	Select(ctx context.Context, s fold.Selection) ([]fold.Event, error)
-	Transact(ctx context.Context, exchanges ...*Exchange) error
-	// Key is what tells it from other stores: runs of equal ones, if they can be compared, share a lane.
-	Key() any
-	// Few reports that a run has next to no events, as far as the store can tell at once.
-	Few(runID string) bool
+// A Store is the host's, and what it can do besides.
+type Store struct {
+	event.Store
+	Transactional event.TransactionalStore // the same, or one that it wraps; nil if it cannot
 }
 
-// An Exchange is that of the root.
-type Exchange struct {
-	fold.Selection
-	Decide func(selected []fold.Event) []fold.Event
-	Kept   []fold.Event
+// StoreOf finds what a store can do.
+func StoreOf(store event.Store) Store {
+	transactional, _ := unwrap.To[event.TransactionalStore, event.Store](store)
+	return Store{store, transactional}
+}
+
+// Transacts reports whether the store can transact.
+func (s *Store) Transacts() bool { return s.Transactional != nil }
+
+// ReadRun returns all events of a run, in their order.
+func (s *Store) ReadRun(ctx context.Context, runID string) ([]event.Event, error) {
+	return s.Read(ctx, event.AggregateType, runID)
+}
+
+// few is how many events of a run are read at once where the store can count them.
+const few = 32
+
+// isSmall reports that a run has next to no events, as far as the store can tell at once.
+func (s *Store) isSmall(runID string) bool {
+	counts, can := s.Store.(interface {
+		Len(aggregateType, aggregateID string) int
+	})
+	return can && counts.Len(event.AggregateType, runID) <= few
 }
 
 // A Place is where a session and its layers are recorded, and how. It does not change.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -15,11 +16,11 @@ import (
 const maxSkew = time.Hour
 
 // endKinds are the kinds of event that end a window or open the next.
-var endKinds = []string{record.EventCancel, record.EventComplete, record.EventCorrection, record.EventResume}
+var endKinds = []string{event.Cancel, event.Complete, event.Correction, event.Resume}
 
 // history is what the events say of the run besides the base, and those which are known without having been selected
 // from it.
-func (j *Journal) history(base *fold.Base, events []fold.Event, besides ...fold.Event) fold.History {
+func (j *Journal) history(base *fold.Base, events []event.Event, besides ...event.Event) fold.History {
 	if base != nil {
 		return base.Of(events, besides...)
 	}
@@ -33,7 +34,7 @@ func (j *Journal) history(base *fold.Base, events []fold.Event, besides ...fold.
 }
 
 // fromBase is what the events say of the window besides the base, as far as they can be read.
-func (j *Journal) fromBase(base *fold.Base, events []fold.Event, besides ...fold.Event) fold.Window {
+func (j *Journal) fromBase(base *fold.Base, events []event.Event, besides ...event.Event) fold.Window {
 	h := j.history(base, events, besides...)
 	return h.At(j.name.StartedAt)
 }
@@ -57,8 +58,8 @@ func readable(h *fold.History, window time.Time) error {
 func (j *Journal) once() []string { return j.name.Once(j.name.StartedAt) }
 
 // selection selects what tells of the window that began then, besides the base. These are the IDs of its end.
-func (j *Journal) selection(base *fold.Base, startedAt time.Time, once []string) fold.Selection {
-	s := fold.Selection{AggregateType: record.AggregateType, AggregateID: j.name.Run, IDs: once}
+func (j *Journal) selection(base *fold.Base, startedAt time.Time, once []string) event.Selection {
+	s := event.Selection{AggregateType: event.AggregateType, AggregateID: j.name.Run, IDs: once}
 	switch {
 	case j.name.Begins: // nobody else knows its name
 	case base != nil:
@@ -85,10 +86,10 @@ func (j *Journal) ReadWindow(ctx context.Context, hostStart time.Time) (fold.Win
 // readHistory reads the last windows of the run: from a store that can select what this process does not know yet, from
 // any other all.
 func (j *Journal) readHistory(ctx context.Context, hostStart time.Time) (h fold.History, err error) {
-	if store := j.place.Store; !store.Transacts() || store.Few(j.name.Run) {
+	if store := &j.place.Store; !store.Transacts() || store.isSmall(j.name.Run) {
 		return j.ReadWhole(ctx)
 	}
-	base, start, events := j.base(), hostStart, []fold.Event(nil)
+	base, start, events := j.base(), hostStart, []event.Event(nil)
 	if base == nil && j.now().Sub(hostStart) > maxSkew { // else what is newer is read at once
 		if start, events, err = j.latestStart(ctx, hostStart); err != nil {
 			return h, err
@@ -99,7 +100,7 @@ func (j *Journal) readHistory(ctx context.Context, hostStart time.Time) (h fold.
 
 // ReadWhole reads all events of the run.
 func (j *Journal) ReadWhole(ctx context.Context) (h fold.History, err error) {
-	events, err := j.place.Store.Read(ctx, j.name.Run)
+	events, err := j.place.Store.ReadRun(ctx, j.name.Run)
 	if err != nil {
 		return h, err
 	}
@@ -108,9 +109,9 @@ func (j *Journal) ReadWhole(ctx context.Context) (h fold.History, err error) {
 
 // latestStart returns the start of the window that was opened last, if one was after the host's, and the events that
 // say so: those before it need not be read.
-func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Time, []fold.Event, error) {
-	s := fold.Selection{AggregateType: record.AggregateType, AggregateID: j.name.Run, IDs: j.name.Once(hostStart)}
-	link, err := j.place.Store.Select(ctx, s)
+func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Time, []event.Event, error) {
+	s := event.Selection{AggregateType: event.AggregateType, AggregateID: j.name.Run, IDs: j.name.Once(hostStart)}
+	link, err := j.place.Store.Transactional.Select(ctx, s)
 	if err != nil {
 		return hostStart, nil, err
 	}
@@ -119,8 +120,8 @@ func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Ti
 	if !resumed {
 		return hostStart, link, nil
 	}
-	s.IDs, s.Since, s.LatestOf = nil, NewestTime, []string{record.EventResume}
-	newest, err := j.place.Store.Select(ctx, s)
+	s.IDs, s.Since, s.LatestOf = nil, NewestTime, []string{event.Resume}
+	newest, err := j.place.Store.Transactional.Select(ctx, s)
 	if err != nil {
 		return start, nil, err
 	}
@@ -135,7 +136,7 @@ func (j *Journal) latestStart(ctx context.Context, hostStart time.Time) (time.Ti
 // came before it is asked for only if no resume opened it: then the host may have, after the run was complete. A base
 // has that.
 func (j *Journal) readLast(
-	ctx context.Context, base *fold.Base, start time.Time, events []fold.Event,
+	ctx context.Context, base *fold.Base, start time.Time, events []event.Event,
 ) (h fold.History, err error) {
 	asked := append(j.name.Once(start), record.StartID(j.name.Run, j.name.Parent))
 	before, read, next := []string(nil), false, (*fold.Base)(nil)
@@ -144,7 +145,7 @@ func (j *Journal) readLast(
 		if s.LatestOf = before; read && base == nil { // unless the start is an earlier one now, all was read
 			s.Until, s.Known = NewestTime, countFrom(events, s.Since)
 		}
-		more, err := j.place.Store.Select(ctx, s)
+		more, err := j.place.Store.Transactional.Select(ctx, s)
 		if err != nil {
 			return h, err
 		}
@@ -172,7 +173,7 @@ func (j *Journal) readLast(
 
 // fold is what the events say of the run, which were read from the base on or, without one, since that start. Of many
 // new ones it makes a base to go on from.
-func (j *Journal) fold(base *fold.Base, start time.Time, events []fold.Event) (h fold.History, next *fold.Base) {
+func (j *Journal) fold(base *fold.Base, start time.Time, events []event.Event) (h fold.History, next *fold.Base) {
 	from := base
 	if from == nil {
 		from = fold.NewBase(j.name.Window(), start.Add(-maxSkew))
@@ -223,7 +224,7 @@ func (j *Journal) readOn(ctx context.Context) (known fold.Window, err error) {
 	if base != nil && base.Wide() {
 		s.Known = 0
 	}
-	events, err := j.place.Store.Select(ctx, s)
+	events, err := j.place.Store.Transactional.Select(ctx, s)
 	if err != nil {
 		return known, fmt.Errorf("read events: %w", err)
 	}
@@ -232,7 +233,7 @@ func (j *Journal) readOn(ctx context.Context) (known fold.Window, err error) {
 	return j.checked(h)
 }
 
-func countFrom(events []fold.Event, since time.Time) (n int) {
+func countFrom(events []event.Event, since time.Time) (n int) {
 	for i := range events {
 		if !events[i].Timestamp.Before(since) {
 			n++
@@ -242,13 +243,13 @@ func countFrom(events []fold.Event, since time.Time) (n int) {
 }
 
 // union returns all of the events, each once and in their order.
-func union(some, others []fold.Event) []fold.Event {
+func union(some, others []event.Event) []event.Event {
 	if len(some) == 0 {
 		return others
 	}
 	all := slices.Concat(some, others)
-	ordered.Sort(all, fold.Event.Compare)
-	return slices.CompactFunc(all, func(a, b fold.Event) bool { return a.ID == b.ID })
+	ordered.Sort(all, event.Event.Compare)
+	return slices.CompactFunc(all, func(a, b event.Event) bool { return a.ID == b.ID })
 }
 
 // NewestTime comes after every event.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -28,17 +29,17 @@ type countingStore struct {
 	known  int // which it was to count at last
 }
 
-func (s *countingStore) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
+func (s *countingStore) Select(ctx context.Context, by event.Selection) ([]event.Event, error) {
 	s.known = by.Known
 	events, err := s.store.Select(ctx, by)
 	s.events += len(events)
 	return events, err
 }
 
-func (s *countingStore) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
+func (s *countingStore) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	for _, x := range exchanges {
 		decide := x.Decide
-		x.Decide = func(selected []fold.Event) []fold.Event {
+		x.Decide = func(selected []event.Event) []event.Event {
 			s.events += len(selected)
 			return decide(selected)
 		}
@@ -55,7 +56,7 @@ type reader struct {
 func (b *bench) reader() *reader {
 	counts := &countingStore{store: b.store}
 	place := *b.place
-	place.Store = counts
+	place.Store = journal.StoreOf(counts)
 	r := &reader{&bench{t: b.t, store: b.store, place: &place, name: b.name}, counts}
 	r.Journal = r.another()
 	return r
@@ -85,7 +86,7 @@ func (r *reader) consult() {
 // trip has an exchange that decides on nothing.
 func (r *reader) trip() {
 	whole := r.whole(r.name.StartedAt)
-	_, err := r.Transact(r.t.Context(), timeout, nil, func(known *fold.Window) []fold.Event {
+	_, err := r.Transact(r.t.Context(), timeout, nil, func(known *fold.Window) []event.Event {
 		require.Equal(r.t, whole.Extended, known.Extended)
 		return nil
 	})
@@ -166,7 +167,7 @@ func TestReadOnce(t *testing.T) {
 	})
 	inStore(t, "nothing is noted as long as something cannot be read: somebody may correct it", &store{}, func(t *testing.T, b *bench) {
 		b.fill(2 * journal.Much)
-		require.NoError(t, b.store.Append(t.Context(), b.event(record.EventExtend, "seven")))
+		require.NoError(t, b.store.Append(t.Context(), b.event(event.Extend, map[string]string{"extension_seconds": "seven"})))
 		time.Sleep(time.Minute)
 		r := b.reader()
 		_, err := r.ReadWindow(t.Context(), b.name.StartedAt)
@@ -254,7 +255,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 }
 
 // next is an event that a writer has about the window that it is in.
-func (w *world) next(by *writer) fold.Event {
+func (w *world) next(by *writer) event.Event {
 	start := by.stamp()
 	var kind string
 	var payload any
@@ -263,29 +264,29 @@ func (w *world) next(by *writer) fold.Event {
 	opening := pick(w, w.openings)
 	switch w.IntN(8) {
 	case 0:
-		kind, payload = record.EventExtend, record.Extend{SessionStartedAt: start, ExtensionSeconds: 1}
+		kind, payload = event.Extend, record.Extend{SessionStartedAt: start, ExtensionSeconds: 1}
 	case 1:
-		kind, payload = record.EventWarning, record.Warning{SessionStartedAt: start, Used: used, Fraction: 0.5}
+		kind, payload = event.Warning, record.Warning{SessionStartedAt: start, Used: used, Fraction: 0.5}
 	case 2:
-		kind, payload = record.EventWrapUp, record.WrapUp{SessionStartedAt: start, Used: used}
+		kind, payload = event.WrapUp, record.WrapUp{SessionStartedAt: start, Used: used}
 	case 3, 4:
-		kind, payload = record.EventWait, record.Trip{
+		kind, payload = event.Wait, record.Trip{
 			Reason: "idle_exceeded", SessionStartedAt: start, Directive: "wait", Rung: rung, Resets: w.some(),
 		}
 	case 5:
-		kind, payload = record.EventProgress, record.Progress{SessionStartedAt: start, Resets: w.some()}
+		kind, payload = event.Progress, record.Progress{SessionStartedAt: start, Resets: w.some()}
 	case 6:
-		kind, payload = record.EventHold, record.Hold{
+		kind, payload = event.Hold, record.Hold{
 			SessionStartedAt: start, Hold: fmt.Sprint("ask-", w.IntN(2)), OpenedSeconds: elapsed, CapSeconds: 900,
 		}
 	default:
 		w.openings = slices.DeleteFunc(w.openings, func(id string) bool { return id == opening })
-		kind, payload = record.EventRelease, record.Release{SessionStartedAt: start, Opening: opening, ReleasedSeconds: elapsed}
+		kind, payload = event.Release, record.Release{SessionStartedAt: start, Opening: opening, ReleasedSeconds: elapsed}
 	}
 	e := by.name.Event(kind, by.clock.Now(), "", payload)
-	if kind == record.EventWait {
+	if kind == event.Wait {
 		w.given = append(w.given, e.ID)
-	} else if kind == record.EventHold {
+	} else if kind == event.Hold {
 		w.openings = append(w.openings, e.ID)
 	}
 	return e
@@ -317,14 +318,14 @@ func (w *world) step() {
 		time.Sleep(time.Duration(w.IntN(100)) * time.Minute)
 	case n < 16:
 		want := w.whole().At(by.name.StartedAt)
-		_, _ = by.Transact(ctx, timeout, []fold.Event{w.next(by)}, func(known *fold.Window) []fold.Event {
+		_, _ = by.Transact(ctx, timeout, []event.Event{w.next(by)}, func(known *fold.Window) []event.Event {
 			if !known.StartedAt.IsZero() { // else it could not be read
 				w.requireSame(want, *known)
 			}
 			if known.Over() {
 				return nil
 			}
-			return []fold.Event{w.next(by)}
+			return []event.Event{w.next(by)}
 		})
 	case n < 18:
 		known, err := by.Consult(ctx)
@@ -341,7 +342,7 @@ func (w *world) step() {
 
 // checkpoint has a process of a version before write what it took the events to come to.
 func (w *world) checkpoint(by *writer) {
-	e := by.name.Event(record.EventCheckpoint, by.clock.Now(), "", map[string]any{
+	e := by.name.Event(record.Checkpoint, by.clock.Now(), "", map[string]any{
 		"session_started_at": by.stamp(), "checkpointed_at": by.stamp(), "format": 1, "folded": map[string]any{
 			"windows": []any{map[string]any{"session_started_at": by.stamp(), "extension_seconds": 3600}},
 		},
@@ -351,13 +352,13 @@ func (w *world) checkpoint(by *writer) {
 
 // reopen ends the window and opens the next, which both go on with.
 func (w *world) reopen(by *writer) {
-	cancel := record.Cancel{Reason: "idle_exceeded", SessionStartedAt: by.stamp(), FiredAt: record.Stamp(by.clock.Now())}
-	if by.Append(w.t.Context(), by.name.Event(record.EventCancel, by.clock.Now(), record.Once, cancel)) != nil {
+	cancel := record.Cancel{Reason: "idle_exceeded", SessionStartedAt: by.stamp(), FiredAt: event.Stamp(by.clock.Now())}
+	if by.Append(w.t.Context(), by.name.Event(event.Cancel, by.clock.Now(), record.Once, cancel)) != nil {
 		return
 	}
-	fresh := record.Truncate(by.clock.Now()).Add(time.Minute)
-	resume := record.Resume{SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: by.stamp()}
-	for by.Append(w.t.Context(), by.name.Event(record.EventResume, by.clock.Now(), record.Once, resume)) != nil {
+	fresh := event.Truncate(by.clock.Now()).Add(time.Minute)
+	resume := record.Resume{SessionStartedAt: event.Stamp(fresh), PreviousStartedAt: by.stamp()}
+	for by.Append(w.t.Context(), by.name.Event(event.Resume, by.clock.Now(), record.Once, resume)) != nil {
 		continue
 	}
 	for _, one := range w.writers {

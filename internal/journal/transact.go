@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -17,8 +18,8 @@ import (
 // for kept.
 type Result struct {
 	Known  *fold.Window
-	Before []fold.Event
-	Kept   *fold.Event
+	Before []event.Event
+	Kept   *event.Event
 	Unread error
 	after  *WindowExchange // what the store says after it; nil if that is known
 }
@@ -32,9 +33,9 @@ func (j *Journal) After(r Result) fold.Window {
 }
 
 // End is what the event says that the store kept as the window's end, which another process can have written first.
-func (j *Journal) End(r Result, event *fold.Event, own *record.Cancel) fold.Window {
-	if !bytes.Equal(r.Kept.Payload, event.Payload) {
-		if found := j.fromBase(nil, []fold.Event{*r.Kept}); found.Over() {
+func (j *Journal) End(r Result, e *event.Event, own *record.Cancel) fold.Window {
+	if !bytes.Equal(r.Kept.Payload, e.Payload) {
+		if found := j.fromBase(nil, []event.Event{*r.Kept}); found.Over() {
 			return found
 		}
 	}
@@ -47,19 +48,19 @@ func (j *Journal) EndAfter(r Result) (known fold.Window, err error) {
 		return known, fmt.Errorf("read what was kept: %w", r.Unread)
 	}
 	if known = j.After(r); !known.Over() {
-		_, err = j.checked(j.history(nil, []fold.Event{*r.Kept}))
+		_, err = j.checked(j.history(nil, []event.Event{*r.Kept}))
 	}
 	return known, err
 }
 
 // A Decide returns the events to append, at most one, in view of what is known of the window.
-type Decide func(known *fold.Window) []fold.Event
+type Decide func(known *fold.Window) []event.Event
 
 // Transact asks the store what is known of the window, appends what is decided then, and says what the store kept: in
 // one transaction if the store can. If something is decided, the events before go before it, unless the store refuses
 // them. What cannot be read is taken for unknown. It takes at most limit.
 func (j *Journal) Transact(
-	ctx context.Context, limit time.Duration, before []fold.Event, decide Decide,
+	ctx context.Context, limit time.Duration, before []event.Event, decide Decide,
 ) (Result, error) {
 	return Within(ctx, j, limit, func(ctx context.Context) (Result, error) {
 		r, err := j.transact(ctx, before, decide)
@@ -70,13 +71,13 @@ func (j *Journal) Transact(
 	})
 }
 
-func (j *Journal) transact(ctx context.Context, before []fold.Event, decide Decide) (Result, error) {
-	store := j.place.Store
+func (j *Journal) transact(ctx context.Context, before []event.Event, decide Decide) (Result, error) {
+	store := &j.place.Store
 	if !store.Transacts() {
 		return j.transactInSteps(ctx, before, decide)
 	}
 	x := j.Prepare(before, decide)
-	err := store.Transact(ctx, &x.Exchange)
+	err := store.Transactional.Transact(ctx, &x.Exchange)
 	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
 		return j.appendUnread(ctx, err, before, decide)
 	}
@@ -88,18 +89,18 @@ func (j *Journal) transact(ctx context.Context, before []fold.Event, decide Deci
 
 // A WindowExchange is an exchange about the window of one run, by itself or beside those of other runs.
 type WindowExchange struct {
-	Exchange
+	event.Exchange
 	base     *fold.Base // which the selection goes on from, nil for none
-	selected []fold.Event
+	selected []event.Event
 	known    fold.Window
-	before   []fold.Event
+	before   []event.Event
 }
 
 // Prepare makes an exchange. The events before go before what is decided.
-func (j *Journal) Prepare(before []fold.Event, decide Decide) *WindowExchange {
+func (j *Journal) Prepare(before []event.Event, decide Decide) *WindowExchange {
 	x := &WindowExchange{before: before, base: j.base()}
 	x.Selection = j.selection(x.base, j.name.StartedAt, j.once())
-	x.Decide = func(events []fold.Event) []fold.Event {
+	x.Decide = func(events []event.Event) []event.Event {
 		x.selected, x.known = events, j.fromBase(x.base, events)
 		return behind(before, decide(&x.known))
 	}
@@ -107,7 +108,7 @@ func (j *Journal) Prepare(before []fold.Event, decide Decide) *WindowExchange {
 }
 
 // behind returns what is decided, behind the events before it, or nothing.
-func behind(before, decided []fold.Event) []fold.Event {
+func behind(before, decided []event.Event) []event.Event {
 	if len(decided) == 0 || len(before) == 0 {
 		return decided
 	}
@@ -125,7 +126,7 @@ func (x *WindowExchange) Result() Result {
 
 // appendUnread appends what is decided of a window of which nothing can be read, because of that error.
 func (j *Journal) appendUnread(
-	ctx context.Context, unread error, before []fold.Event, decide Decide,
+	ctx context.Context, unread error, before []event.Event, decide Decide,
 ) (r Result, err error) {
 	r.Known, r.Unread = &fold.Window{}, unread
 	if events := behind(before, decide(r.Known)); len(events) > 0 {
@@ -135,7 +136,7 @@ func (j *Journal) appendUnread(
 	return r, err
 }
 
-func (j *Journal) transactInSteps(ctx context.Context, before []fold.Event, decide Decide) (r Result, err error) {
+func (j *Journal) transactInSteps(ctx context.Context, before []event.Event, decide Decide) (r Result, err error) {
 	known, _ := j.consult(ctx)
 	r.Known = &known
 	events := behind(before, decide(r.Known))
@@ -152,19 +153,19 @@ func (j *Journal) transactInSteps(ctx context.Context, before []fold.Event, deci
 
 // readKept reads what the store has after an append.
 func (j *Journal) readKept(ctx context.Context, r *Result) error {
-	stored, err := j.place.Store.Read(ctx, j.name.Run)
+	stored, err := j.place.Store.ReadRun(ctx, j.name.Run)
 	if err != nil {
 		return err
 	}
 	*r.Known = j.fromBase(nil, stored)
-	if i := slices.IndexFunc(stored, func(e fold.Event) bool { return e.ID == r.Kept.ID }); i >= 0 {
+	if i := slices.IndexFunc(stored, func(e event.Event) bool { return e.ID == r.Kept.ID }); i >= 0 {
 		r.Kept = &stored[i]
 	}
 	return nil
 }
 
 // Append stores events, all or none, within the time-out.
-func (j *Journal) Append(ctx context.Context, events ...fold.Event) error {
+func (j *Journal) Append(ctx context.Context, events ...event.Event) error {
 	_, err := Within(ctx, j, j.place.Timeout, func(ctx context.Context) (Nothing, error) {
 		err := j.place.Store.Append(ctx, events...)
 		if err == nil {
@@ -186,7 +187,7 @@ func (j *Journal) consult(ctx context.Context) (fold.Window, error) {
 	if j.place.Store.Transacts() {
 		return j.readOn(ctx)
 	}
-	events, err := j.place.Store.Read(ctx, j.name.Run)
+	events, err := j.place.Store.ReadRun(ctx, j.name.Run)
 	if err != nil {
 		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}

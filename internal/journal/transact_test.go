@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
@@ -37,12 +38,12 @@ const timeout = 5 * time.Second
 
 func newBench(t *testing.T, s *store, change ...func(*journal.Place)) *bench {
 	s.Keeps = true
-	place := &journal.Place{Store: s, Timeout: timeout}
+	place := &journal.Place{Store: s.Journal(), Timeout: timeout}
 	for _, one := range change {
 		one(place)
 	}
 	b := &bench{t: t, store: s, place: place}
-	b.name = machine.Name{Run: "s-1", StartedAt: record.Truncate(time.Now())}
+	b.name = machine.Name{Run: "s-1", StartedAt: event.Truncate(time.Now())}
 	b.Journal = b.another()
 	return b
 }
@@ -72,22 +73,22 @@ func withStore(t *testing.T, s *store, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newBench(t, s)) })
 }
 
-func (b *bench) stamp() record.Stamp { return record.Stamp(b.name.StartedAt) }
+func (b *bench) stamp() event.Stamp { return event.Stamp(b.name.StartedAt) }
 
-func (b *bench) event(kind string, payload any) fold.Event {
+func (b *bench) event(kind string, payload any) event.Event {
 	return b.name.Event(kind, time.Now(), "", payload)
 }
 
-func (b *bench) extend(d time.Duration) fold.Event {
-	return b.event(record.EventExtend, record.Extend{
+func (b *bench) extend(d time.Duration) event.Event {
+	return b.event(event.Extend, record.Extend{
 		SessionStartedAt: b.stamp(), ExtensionSeconds: record.FloatSeconds(d),
 	})
 }
 
-func (b *bench) cancel(reason string) (fold.Event, *record.Cancel) {
+func (b *bench) cancel(reason string) (event.Event, *record.Cancel) {
 	now := time.Now()
-	p := &record.Cancel{Reason: reason, SessionStartedAt: b.stamp(), FiredAt: record.Stamp(record.Truncate(now))}
-	return b.name.Event(record.EventCancel, now, record.Once, p), p
+	p := &record.Cancel{Reason: reason, SessionStartedAt: b.stamp(), FiredAt: event.Stamp(event.Truncate(now))}
+	return b.name.Event(event.Cancel, now, record.Once, p), p
 }
 
 // fill appends so many events, a second apart.
@@ -99,7 +100,7 @@ func (b *bench) fill(events int) {
 }
 
 // transact has an exchange decide on the events.
-func (b *bench) transact(events ...fold.Event) journal.Result {
+func (b *bench) transact(events ...event.Event) journal.Result {
 	r, err := b.Transact(b.t.Context(), timeout, nil, always(events...))
 	require.NoError(b.t, err)
 	return r
@@ -113,8 +114,8 @@ func (b *bench) found(host time.Time) fold.Window {
 }
 
 // always decides on the events, whatever is known.
-func always(events ...fold.Event) journal.Decide {
-	return func(*fold.Window) []fold.Event { return events }
+func always(events ...event.Event) journal.Decide {
+	return func(*fold.Window) []event.Event { return events }
 }
 
 // keeps are the IDs of the events that the store has of a kind, of all if none is named.
@@ -127,7 +128,7 @@ func (b *bench) keeps(kinds ...string) (ids []string) {
 	return ids
 }
 
-func ids(events ...fold.Event) (all []string) {
+func ids(events ...event.Event) (all []string) {
 	for _, e := range events {
 		all = append(all, e.ID)
 	}
@@ -137,18 +138,18 @@ func ids(events ...fold.Event) (all []string) {
 // TestTransact protects what an exchange about a window appends, and what it says that the store has then.
 func TestTransact(t *testing.T) {
 	inBubble(t, "what is decided goes behind what comes before it", func(t *testing.T, b *bench) {
-		before, event := b.extend(time.Minute), b.extend(time.Hour)
-		r, err := b.Transact(t.Context(), timeout, []fold.Event{before}, always(event))
+		before, e := b.extend(time.Minute), b.extend(time.Hour)
+		r, err := b.Transact(t.Context(), timeout, []event.Event{before}, always(e))
 		require.NoError(t, err)
 		require.NoError(t, r.Unread)
-		require.Equal(t, event.ID, r.Kept.ID)
+		require.Equal(t, e.ID, r.Kept.ID)
 		require.Equal(t, ids(before), ids(r.Before...))
-		require.ElementsMatch(t, ids(before, event), b.keeps())
+		require.ElementsMatch(t, ids(before, e), b.keeps())
 		after := b.After(r)
 		require.Equal(t, time.Hour+time.Minute, after.Extended)
 	})
 	inBubble(t, "where nothing is decided nothing is kept", func(t *testing.T, b *bench) {
-		r, err := b.Transact(t.Context(), timeout, []fold.Event{b.extend(time.Minute)}, always())
+		r, err := b.Transact(t.Context(), timeout, []event.Event{b.extend(time.Minute)}, always())
 		require.NoError(t, err)
 		require.Nil(t, r.Kept)
 		require.Empty(t, r.Before)
@@ -158,7 +159,7 @@ func TestTransact(t *testing.T) {
 	inBubble(t, "it is decided in view of what another process stored", func(t *testing.T, b *bench) {
 		require.NoError(t, b.another().Append(t.Context(), b.extend(time.Hour)))
 		seen := time.Duration(0)
-		_, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []fold.Event {
+		_, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []event.Event {
 			seen = known.Extended
 			return nil
 		})
@@ -192,18 +193,18 @@ func TestTransact(t *testing.T) {
 		require.Same(t, cancel, b.End(r, &own, cancel).Stop, "nobody else's can be read")
 	})
 	inBubble(t, "what comes before is left out if the store refuses it", func(t *testing.T, b *bench) {
-		before, event := b.extend(time.Minute), b.extend(time.Hour)
+		before, e := b.extend(time.Minute), b.extend(time.Hour)
 		b.store.FailWith(func(_ context.Context, c call) error {
 			if slices.Contains(ids(c.Events...), before.ID) {
 				return errFull
 			}
 			return nil
 		})
-		r, err := b.Transact(t.Context(), timeout, []fold.Event{before}, always(event))
+		r, err := b.Transact(t.Context(), timeout, []event.Event{before}, always(e))
 		require.NoError(t, err)
 		require.NoError(t, r.Unread)
 		require.Empty(t, r.Before)
-		require.Equal(t, ids(event), b.keeps())
+		require.Equal(t, ids(e), b.keeps())
 	})
 	inBubble(t, "events that cannot be read hold up nothing", func(t *testing.T, b *bench) {
 		b.store.FailWith(func(_ context.Context, c call) error {
@@ -213,9 +214,9 @@ func TestTransact(t *testing.T) {
 			return nil
 		})
 		own, cancel := b.cancel("wall_clock_exceeded")
-		r, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []fold.Event {
+		r, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []event.Event {
 			require.False(t, known.Over())
-			return []fold.Event{own}
+			return []event.Event{own}
 		})
 		require.NoError(t, err)
 		require.ErrorIs(t, r.Unread, errFull)
@@ -262,8 +263,8 @@ func TestFault(t *testing.T) {
 	for name, c := range faults {
 		inBubble(t, "the store "+name, func(t *testing.T, b *bench) {
 			b.store.FailWith(func(ctx context.Context, _ call) error { return c.fault(ctx) })
-			began, event := time.Now(), b.extend(time.Hour)
-			_, err := b.Transact(t.Context(), timeout, []fold.Event{b.extend(time.Minute)}, always(event))
+			began, e := time.Now(), b.extend(time.Hour)
+			_, err := b.Transact(t.Context(), timeout, []event.Event{b.extend(time.Minute)}, always(e))
 			require.Error(t, err)
 			require.Equal(t, c.takes, time.Since(began))
 			if c.is != nil {
@@ -279,8 +280,8 @@ func TestFault(t *testing.T) {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.False(t, b.Busy(), "the run can talk again")
-			b.transact(event)
-			require.Contains(t, b.keeps(), event.ID)
+			b.transact(e)
+			require.Contains(t, b.keeps(), e.ID)
 		})
 	}
 }
@@ -290,9 +291,9 @@ func TestWithin(t *testing.T) {
 	hang := func(context.Context, call) error { time.Sleep(time.Minute); return nil }
 	inBubble(t, "a run whose store hangs is not asked for again", func(t *testing.T, b *bench) {
 		b.store.FailWith(hang)
-		event, began := b.extend(time.Hour), time.Now()
+		e, began := b.extend(time.Hour), time.Now()
 		for range 2 {
-			require.ErrorIs(t, b.Append(t.Context(), event), context.DeadlineExceeded)
+			require.ErrorIs(t, b.Append(t.Context(), e), context.DeadlineExceeded)
 		}
 		require.Equal(t, 2*timeout, time.Since(began))
 		require.Equal(t, []string{"append"}, b.store.Kinds())
@@ -300,7 +301,7 @@ func TestWithin(t *testing.T) {
 		require.False(t, b.Enter())
 		time.Sleep(time.Minute)
 		require.False(t, b.Busy())
-		require.Equal(t, ids(event), b.keeps(), "the late answer has its effect")
+		require.Equal(t, ids(e), b.keeps(), "the late answer has its effect")
 	})
 	inBubble(t, "who waits for a conversation has the rest of its time for its own", func(t *testing.T, b *bench) {
 		require.True(t, b.Enter())
@@ -392,7 +393,7 @@ func TestConsult(t *testing.T) {
 		require.Equal(t, time.Hour, known.Extended)
 	})
 	inBubble(t, "an event of the window that cannot be read is an error", func(t *testing.T, b *bench) {
-		damaged := b.event(record.EventExtend, "seven")
+		damaged := b.event(event.Extend, map[string]string{"extension_seconds": "seven"})
 		require.NoError(t, b.Append(t.Context(), damaged))
 		_, err := b.Consult(t.Context())
 		require.ErrorIs(t, err, journal.ErrUnreadableEvent)
@@ -431,7 +432,7 @@ func (b *bench) chain(windows int) (starts []time.Time) {
 func (b *bench) resume() time.Time { return b.resumeAt(time.Now()) }
 
 func (b *bench) resumeAt(at time.Time) time.Time {
-	fresh := record.Truncate(at)
+	fresh := event.Truncate(at)
 	m := machine.Moment{Name: &b.name, At: at}
 	require.NoError(b.t, b.store.Append(b.t.Context(), m.Resume(fresh)))
 	b.name.StartedAt = fresh
@@ -469,7 +470,7 @@ func TestReadWindow(t *testing.T) {
 		cancel, _ := b.cancel("wall_clock_exceeded")
 		require.NoError(t, b.store.Append(t.Context(), cancel))
 		time.Sleep(3 * time.Hour)
-		host := record.Truncate(time.Now())
+		host := event.Truncate(time.Now())
 		found := b.found(host)
 		require.Equal(t, host, found.StartedAt)
 		require.Equal(t, host.Add(time.Microsecond), found.NextStart(host))
@@ -525,11 +526,11 @@ func TestReadWindow(t *testing.T) {
 	})
 	inBubble(t, "a window that was opened later and began earlier is read from its own start", func(t *testing.T, b *bench) {
 		time.Sleep(24 * time.Hour)
-		b.name.StartedAt = record.Truncate(time.Now())
+		b.name.StartedAt = event.Truncate(time.Now())
 		host := b.name.StartedAt
 		time.Sleep(10 * time.Minute)
 		early := host.Add(-90 * time.Minute) // as a clock shows it that is wrong
-		resume := b.event(record.EventResume, record.Resume{SessionStartedAt: record.Stamp(early), PreviousStartedAt: b.stamp()})
+		resume := b.event(event.Resume, record.Resume{SessionStartedAt: event.Stamp(early), PreviousStartedAt: b.stamp()})
 		b.name.StartedAt = early
 		extend := b.extend(time.Hour)
 		extend.Timestamp = early.Add(10 * time.Minute)
@@ -545,18 +546,18 @@ func TestReadWindow(t *testing.T) {
 		for range 2 { // neither is found by its ID
 			previous := b.stamp()
 			time.Sleep(2 * time.Hour)
-			fresh := record.Truncate(time.Now())
-			event := b.event(record.EventResume, record.Resume{
-				SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: previous,
+			fresh := event.Truncate(time.Now())
+			e := b.event(event.Resume, record.Resume{
+				SessionStartedAt: event.Stamp(fresh), PreviousStartedAt: previous,
 			})
-			require.NoError(t, b.store.Append(t.Context(), event))
+			require.NoError(t, b.store.Append(t.Context(), e))
 			b.name.StartedAt = fresh
 		}
 		time.Sleep(3 * time.Hour)
 		for _, host := range starts {
 			found := b.found(host)
 			require.Equal(t, b.name.StartedAt, found.StartedAt)
-			require.True(t, slices.Contains(b.keeps(record.EventResume), found.OpenedBy))
+			require.True(t, slices.Contains(b.keeps(event.Resume), found.OpenedBy))
 		}
 	})
 }

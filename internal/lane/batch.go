@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -184,14 +185,14 @@ func (one *recordable) finish() {
 // endTogether records the ends in one transaction, each as if it were alone, and ends their runs.
 func (b batch) endTogether() {
 	b = b.enter()
-	exchanges := make([]*journal.Exchange, len(b))
+	exchanges := make([]*event.Exchange, len(b))
 	for i, one := range b {
 		one.end = one.r.stopOf(one.ending.Trip)
 		one.window = one.r.Prepare(one.r.missingPauses(), one.end.unlessKnown(one.ending.Trip))
 		exchanges[i] = &one.window.Exchange
 	}
 	refused, err := b.converse(func(ctx context.Context) error {
-		return b[0].r.Place().Store.Transact(ctx, exchanges...)
+		return b[0].r.Place().Store.Transactional.Transact(ctx, exchanges...)
 	})
 	if refused {
 		b.halve((*recordable).recordEnd, batch.endTogether)
@@ -225,7 +226,7 @@ func (b batch) appendTogether() {
 // appendPending appends what is pending of all runs, and notes that it is stored, also if the store says so late.
 func (b batch) appendPending(ctx context.Context) error {
 	pending := make([][]*machine.Entry, len(b))
-	var all []fold.Event
+	var all []event.Event
 	for i, one := range b {
 		missing, events := one.r.missing()
 		pending[i], all = missing, append(all, events...)

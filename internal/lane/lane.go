@@ -9,6 +9,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
@@ -61,7 +62,7 @@ var lanes = struct {
 // keyOf is the key of a place's lane. A session in a testing/synctest bubble shares with none: a timer of one bubble
 // cannot be set in another. Nor does one whose store or clock cannot be compared.
 func keyOf(p *journal.Place) key {
-	store := p.Store.Key()
+	store := p.Store.Store
 	compares := reflect.ValueOf(store).Comparable() && (p.Clock == nil || reflect.ValueOf(p.Clock).Comparable())
 	inBubble := uptime.Exact && p.Clock == nil && !p.Machine
 	if inBubble || !compares {
@@ -106,11 +107,11 @@ func Enqueue(all ...*Recorder) {
 	defer lanes.mu.Unlock()
 	for i, r := range all {
 		p := r.Place()
-		if len(all) == 1 || keyOf(p).alone == nil || !reflect.ValueOf(p.Store.Key()).Comparable() {
+		if len(all) == 1 || keyOf(p).alone == nil || !reflect.ValueOf(p.Store.Store).Comparable() {
 			r.lane().add(r, ends[i])
 			continue
 		}
-		k := key{store: p.Store.Key(), timeout: p.Timeout}
+		k := key{store: p.Store.Store, timeout: p.Timeout}
 		if shared[k] == nil {
 			shared[k] = newLane(k, p)
 		}
@@ -173,22 +174,22 @@ func (l *lane) take(done batch) (b batch) {
 
 // A stop is a trip as it is recorded.
 type stop struct {
-	event fold.Event
+	event event.Event
 	own   *record.Cancel
 }
 
 func (r *Recorder) stopOf(t *machine.Trip) stop {
-	event, own := t.CancelEvent(&r.run.Machine().Name)
-	return stop{event, own}
+	e, own := t.CancelEvent(&r.run.Machine().Name)
+	return stop{e, own}
 }
 
 // unlessKnown decides on the cancel event, unless the store knows better.
 func (s *stop) unlessKnown(t *machine.Trip) journal.Decide {
-	return func(known *fold.Window) []fold.Event {
+	return func(known *fold.Window) []event.Event {
 		if known.TakesBack(&t.Trip) {
 			return nil
 		}
-		return []fold.Event{s.event}
+		return []event.Event{s.event}
 	}
 }
 
@@ -217,12 +218,12 @@ func (r *Recorder) recordedTrip(done journal.Result, err error, s *stop) (fold.W
 
 // RecordComplete appends the event that the run is complete and returns what the store has then.
 func (r *Recorder) RecordComplete(t *machine.Trip) (known fold.Window, err error) {
-	event := t.CompleteEvent(&r.run.Machine().Name)
-	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []fold.Event {
+	e := t.CompleteEvent(&r.run.Machine().Name)
+	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []event.Event {
 		if known.Complete() {
 			return nil
 		}
-		return []fold.Event{event}
+		return []event.Event{e}
 	})
 	if err == nil {
 		known, err = r.EndAfter(done)
@@ -236,14 +237,14 @@ func (r *Recorder) RecordComplete(t *machine.Trip) (known fold.Window, err error
 // RecordExtension appends the event, unless the window is over, and returns what the store says then. It asks the
 // store, because a trip or a Sync may have found the event there and counted it already. What cannot be read does not
 // hold up the extension.
-func (r *Recorder) RecordExtension(event fold.Event, d time.Duration) (known fold.Window, err error) {
+func (r *Recorder) RecordExtension(e event.Event, d time.Duration) (known fold.Window, err error) {
 	var before time.Duration
 	r.locked(func() { before = r.run.Machine().Seen().Extended })
-	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []fold.Event {
+	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []event.Event {
 		if known.Over() {
 			return nil
 		}
-		return []fold.Event{event}
+		return []event.Event{e}
 	})
 	switch {
 	case err != nil:

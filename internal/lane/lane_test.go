@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
@@ -107,7 +108,7 @@ func inStore(t *testing.T, name string, s *store, test func(t *testing.T, b *ben
 
 func newBench(t *testing.T, s *store) *bench {
 	s.Began = time.Now()
-	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Timeout: timeout}}
+	b := &bench{t: t, store: s, place: &journal.Place{Store: s.Journal(), Timeout: timeout}}
 	t.Cleanup(func() { // no lane is left
 		for _, r := range b.runs {
 			r.close()
@@ -120,7 +121,7 @@ func newBench(t *testing.T, s *store) *bench {
 func (b *bench) begin(runs int) []*run {
 	for range runs {
 		r := &run{place: b.place, values: context.Background()}
-		r.node.Name = machine.Name{Run: fmt.Sprint("s-", len(b.runs)), StartedAt: record.Truncate(time.Now())}
+		r.node.Name = machine.Name{Run: fmt.Sprint("s-", len(b.runs)), StartedAt: event.Truncate(time.Now())}
 		r.Open(b.place, r)
 		b.runs = append(b.runs, r)
 	}
@@ -136,8 +137,8 @@ func (r *run) close() {
 func (r *run) note() (e *machine.Entry, begin bool) {
 	r.Lock()
 	defer r.Unlock()
-	e = machine.NewEntry(nil, r.node.Event(record.EventOverrun, time.Now(), "", record.Overrun{
-		SessionStartedAt: record.Stamp(r.node.StartedAt),
+	e = machine.NewEntry(nil, r.node.Event(event.Overrun, time.Now(), "", record.Overrun{
+		SessionStartedAt: event.Stamp(r.node.StartedAt),
 	}))
 	r.node.Pending.Put(e)
 	r.Add(e)
@@ -149,7 +150,7 @@ func (r *run) decide() (e *lane.Ending, begin bool) {
 	r.Lock()
 	defer r.Unlock()
 	e = &lane.Ending{
-		Trip: &machine.Trip{Reason: "idle_exceeded", At: record.Truncate(time.Now())}, Began: time.Now(),
+		Trip: &machine.Trip{Reason: "idle_exceeded", At: event.Truncate(time.Now())}, Began: time.Now(),
 		Done: make(chan struct{}),
 	}
 	e.Trip.On.Limit = "idle"
@@ -302,7 +303,7 @@ func TestBatch(t *testing.T) {
 		require.ElementsMatch(t, []int{512, 88}, []int{len(calls[0].Runs), len(calls[1].Runs)})
 		for _, r := range all {
 			require.NoError(t, r.end(t).err)
-			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
+			require.Equal(t, []string{event.Cancel}, b.keeps(r))
 			require.Equal(t, 1, r.told)
 			require.Nil(t, r.Underway())
 		}
@@ -378,7 +379,7 @@ func TestHang(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, r := range all {
 			require.False(t, r.Waiting())
-			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
+			require.Equal(t, []string{event.Cancel}, b.keeps(r))
 		}
 	})
 	inBubble(t, "a store that refuses slowly ends no run later, however often the batch is halved", func(t *testing.T, b *bench) {
@@ -480,8 +481,8 @@ func TestBeside(t *testing.T) {
 	})
 	inBubble(t, "another process has ended the window", func(t *testing.T, b *bench) {
 		all := b.begin(3)
-		cancel := record.Cancel{Reason: "host_lost", SessionStartedAt: record.Stamp(all[1].node.StartedAt)}
-		first := all[1].node.Event(record.EventCancel, time.Now(), record.Once, cancel)
+		cancel := record.Cancel{Reason: "host_lost", SessionStartedAt: event.Stamp(all[1].node.StartedAt)}
+		first := all[1].node.Event(event.Cancel, time.Now(), record.Once, cancel)
 		require.NoError(t, b.store.Append(t.Context(), first))
 		endAll(all...)
 		synctest.Wait()

@@ -16,11 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A Run is a run's driver, as the lanes need it. Lock and Unlock are those of the run's tree.
@@ -152,7 +152,7 @@ func (r *Recorder) Waiting() (waits bool) {
 	return waits
 }
 
-func (r *Recorder) missing() (missing []*machine.Entry, events []fold.Event) {
+func (r *Recorder) missing() (missing []*machine.Entry, events []event.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
 	missing = r.pending().All()
@@ -165,7 +165,7 @@ const lateAfter = fold.Lookback / 2
 
 // eventsOf are the events of entries as they are stored now. Those that had to wait for the store too long are dated
 // anew, in their order; when they happened stands in their payloads. The caller holds the lock.
-func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
+func (r *Recorder) eventsOf(entries []*machine.Entry) (events []event.Event) {
 	for _, e := range entries {
 		events = append(events, e.Events()...)
 	}
@@ -175,16 +175,16 @@ func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
 	now := clocks.Now(r.Place().Clock)
 	for i := range events {
 		e := &events[i]
-		end := e.Type == record.EventCancel || e.Type == record.EventComplete
+		end := e.Type == event.Cancel || e.Type == event.Complete
 		if !end && now.Sub(e.Timestamp) > lateAfter {
 			now = now.Add(time.Microsecond)
-			e.Timestamp = record.Truncate(now)
+			e.Timestamp = event.Truncate(now)
 		}
 	}
 	return events
 }
 
-func (r *Recorder) missingPauses() (events []fold.Event) {
+func (r *Recorder) missingPauses() (events []event.Event) {
 	r.locked(func() { events = r.eventsOf(r.pending().Pauses()) })
 	return events
 }
@@ -205,20 +205,20 @@ func (r *Recorder) settle(stored []*machine.Entry) {
 }
 
 // recorded notes that the store has an event and those before it, also when it says so late.
-func (r *Recorder) recorded(before []fold.Event, event *fold.Event) {
+func (r *Recorder) recorded(before []event.Event, stored *event.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
 	if r.pending().Empty() { // nearly always
 		return
 	}
-	ids := map[string]bool{event.ID: true}
+	ids := map[string]bool{stored.ID: true}
 	for i := range before {
 		ids[before[i].ID] = true
 	}
 	var settled []*machine.Entry
 	for _, e := range r.pending().All() {
-		for _, event := range e.Events() {
-			if ids[event.ID] {
+		for _, stored := range e.Events() {
+			if ids[stored.ID] {
 				settled = append(settled, e)
 				break
 			}
@@ -234,14 +234,14 @@ func (r *Recorder) notStored(err error, entries ...*machine.Entry) {
 }
 
 // Keep keeps events for another try.
-func (r *Recorder) Keep(err error, events ...fold.Event) {
+func (r *Recorder) Keep(err error, events ...event.Event) {
 	e := machine.NewEntry(nil, events...)
 	r.locked(func() { r.pending().Put(e) })
 	r.notStored(err, e)
 }
 
 // AppendOrKeep appends an event, and keeps it for another try if that fails.
-func (r *Recorder) AppendOrKeep(ctx context.Context, e fold.Event) error {
+func (r *Recorder) AppendOrKeep(ctx context.Context, e event.Event) error {
 	err := r.Append(ctx, e)
 	if err != nil {
 		r.Keep(err, e)
@@ -296,7 +296,7 @@ func (r *Recorder) appendAll(ctx context.Context) {
 
 // appendOnce notes what came of one append, also if the store answers late.
 func (r *Recorder) appendOnce(ctx context.Context, entries []*machine.Entry) error {
-	var events []fold.Event
+	var events []event.Event
 	r.locked(func() { events = r.eventsOf(entries) })
 	_, err := journal.Here(func() (journal.Nothing, error) {
 		return journal.Nothing{}, r.Place().Store.Append(ctx, events...)

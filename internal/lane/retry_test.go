@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -91,7 +93,7 @@ func TestRetry(t *testing.T) {
 			}
 			return nil
 		})
-		young.Keep(errFull, young.node.Event(record.EventOverrun, time.Now(), "", record.Overrun{}))
+		young.Keep(errFull, young.node.Event(event.Overrun, time.Now(), "", record.Overrun{}))
 		b.store.Calls()
 		time.Sleep(s)
 		synctest.Wait()
@@ -106,7 +108,7 @@ func TestRetry(t *testing.T) {
 		noteAll(hung)
 		time.Sleep(timeout)
 		synctest.Wait()
-		other.Keep(errFull, other.node.Event(record.EventOverrun, time.Now(), "", record.Overrun{}))
+		other.Keep(errFull, other.node.Event(event.Overrun, time.Now(), "", record.Overrun{}))
 		require.True(t, hung.Busy())
 		require.True(t, other.Waiting())
 		noteAll(third)
@@ -197,7 +199,7 @@ func TestRetry(t *testing.T) {
 		bad, _ := r.note()
 		good, _ := r.note()
 		b.store.FailWith(func(_ context.Context, c call) error { return nil })
-		b.place.Store = refusing{b.store, bad}
+		b.place.Store = journal.StoreOf(refusing{b.store, bad})
 		require.ErrorIs(t, r.Flush(), errFull)
 		require.True(t, good.Stored())
 		require.ErrorIs(t, bad.Err(), errFull)
@@ -210,7 +212,7 @@ type refusing struct {
 	entry *machine.Entry
 }
 
-func (s refusing) Append(ctx context.Context, events ...machine.Event) error {
+func (s refusing) Append(ctx context.Context, events ...event.Event) error {
 	for _, e := range events {
 		if e.ID == s.entry.Events()[0].ID {
 			return errFull
@@ -230,7 +232,7 @@ func TestEnd(t *testing.T) {
 		inSteps := fmt.Sprintf(" (takes steps: %v)", steps)
 		inStore(t, "that the work is done"+inSteps, &store{Steps: steps}, func(t *testing.T, b *bench) {
 			r := b.begin(1)[0]
-			trip := &machine.Trip{Complete: true, At: record.Truncate(time.Now())}
+			trip := &machine.Trip{Complete: true, At: event.Truncate(time.Now())}
 			b.store.Refuse()
 			_, err := r.RecordComplete(trip)
 			require.EqualError(t, err, "append complete event: disk full")
@@ -240,13 +242,13 @@ func TestEnd(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, known.Complete())
 			}
-			require.Equal(t, []string{record.EventComplete}, b.keeps(r))
+			require.Equal(t, []string{event.Complete}, b.keeps(r))
 		})
 		inStore(t, "that it was given more"+inSteps, &store{Steps: steps}, func(t *testing.T, b *bench) {
 			r := b.begin(1)[0]
-			extend := func() machine.Event {
-				return r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
-					SessionStartedAt: record.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
+			extend := func() event.Event {
+				return r.node.Event(event.Extend, time.Now(), "", record.Extend{
+					SessionStartedAt: event.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
 				})
 			}
 			known, err := r.RecordExtension(extend(), time.Minute)
@@ -276,8 +278,8 @@ func TestEnd(t *testing.T) {
 	})
 	inBubble(t, "an end that the store takes back is no stop", func(t *testing.T, b *bench) {
 		r := b.begin(1)[0]
-		extend := r.node.Event(record.EventExtend, time.Now(), "", record.Extend{
-			SessionStartedAt: record.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
+		extend := r.node.Event(event.Extend, time.Now(), "", record.Extend{
+			SessionStartedAt: event.Stamp(r.node.StartedAt), ExtensionSeconds: 60,
 		})
 		require.NoError(t, b.store.Append(t.Context(), extend))
 		e, _ := r.decide()
@@ -286,7 +288,7 @@ func TestEnd(t *testing.T) {
 		synctest.Wait()
 		require.Nil(t, r.end(t).known.Stop)
 		require.Equal(t, time.Minute, r.end(t).known.Extended)
-		require.Equal(t, []string{record.EventExtend}, b.keeps(r))
+		require.Equal(t, []string{event.Extend}, b.keeps(r))
 	})
 	inBubble(t, "an answer that comes late counts", func(t *testing.T, b *bench) {
 		all, open := b.begin(2), b.hang()

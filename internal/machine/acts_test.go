@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -68,7 +69,7 @@ func (w *world) begin(outer *run, elapsed time.Duration) {
 		name = outer.node.Run + "/l"
 	}
 	r.limits = w.limits(outer)
-	r.node.Name = machine.Name{Run: name, StartedAt: record.Truncate(w.now.Wall.Add(-elapsed)), Begins: outer != nil}
+	r.node.Name = machine.Name{Run: name, StartedAt: event.Truncate(w.now.Wall.Add(-elapsed)), Begins: outer != nil}
 	r.node.Rules, r.node.Limits = w.rules, &r.limits
 	w.place(r)
 	if r.limits.Idle != verdict.Never || r.limits.NoProgress != verdict.Never || r.limits.Ladders != nil {
@@ -540,9 +541,9 @@ func (w *world) learn(r *run) {
 // directives that stand.
 func (w *world) leave(r *run) {
 	w.left = true
-	start, at := record.Stamp(r.node.StartedAt), r.node.At(w.now.At).Truncate(time.Microsecond)
+	start, at := event.Stamp(r.node.StartedAt), r.node.At(w.now.At).Truncate(time.Microsecond)
 	add := func(kind string, payload any) {
-		w.foreign = append(w.foreign, fold.Event{
+		w.foreign = append(w.foreign, event.Event{
 			ID: fmt.Sprint("e-", len(w.foreign)), AggregateID: r.node.Run, Type: kind, Payload: record.JSON(payload),
 			Timestamp: noon.Add(time.Duration(len(w.foreign))),
 		})
@@ -555,12 +556,12 @@ func (w *world) leave(r *run) {
 		hold.Opener = &record.Opener{}
 	}
 	for range 1 + w.rng.IntN(2) {
-		add(record.EventHold, hold)
+		add(event.Hold, hold)
 	}
 	hold.Hold, hold.Layer = r.node.Run+"/l/"+keys[w.rng.IntN(len(keys))], r.node.Run+"/l"
-	add(record.EventHold, hold)
+	add(event.Hold, hold)
 	for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress, verdict.Hold} {
-		add(record.EventPrefix+"wait", record.Trip{
+		add(event.Prefix+"wait", record.Trip{
 			Reason: record.LimitReason(string(limit)), SessionStartedAt: start, Directive: "wait", Rung: 1,
 			Hold: keys[w.rng.IntN(len(keys))],
 		})
@@ -572,19 +573,19 @@ func (w *world) leave(r *run) {
 
 // pauseElsewhere has another process open a hold that stops the wall clock, or release the last one.
 func (w *world) pauseElsewhere(r *run) {
-	start, at := record.Stamp(r.node.StartedAt), r.node.At(w.now.At).Truncate(time.Microsecond)
-	e := fold.Event{
+	start, at := event.Stamp(r.node.StartedAt), r.node.At(w.now.At).Truncate(time.Microsecond)
+	e := event.Event{
 		ID: fmt.Sprint("e-", len(w.foreign)), AggregateID: r.node.Run, Timestamp: noon.Add(time.Duration(len(w.foreign))),
 	}
 	if w.elsewhere = !w.elsewhere; w.elsewhere {
-		e.Type = record.EventHold
+		e.Type = event.Hold
 		e.Payload = record.JSON(record.Hold{
 			Hold: keys[w.rng.IntN(len(keys))], SessionStartedAt: start,
 			OpenedSeconds: record.ExactSeconds(at - w.length(at+time.Second)/2),
 			CapSeconds:    record.FloatSeconds(w.length(time.Minute).Truncate(time.Microsecond)), Opener: &record.Opener{},
 		})
 	} else {
-		e.Type = record.EventRelease
+		e.Type = event.Release
 		e.Payload = record.JSON(record.Release{
 			Hold: "elsewhere", SessionStartedAt: start, ReleasedSeconds: record.ExactSeconds(at),
 			Opening: w.foreign[len(w.foreign)-1].ID,

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -18,40 +18,40 @@ type Moment struct {
 	Budget time.Duration // the length of the wall clock, with its extensions
 }
 
-func (m Moment) event(kind, name string, payload any) Event {
+func (m Moment) event(kind, name string, payload any) event.Event {
 	return m.Event(kind, m.At, name, payload)
 }
 
 // events are those of a notice: for a directive on a ladder that is carried out two, the decision and the directive.
-func (m Moment) events(o *Notice) []Event {
+func (m Moment) events(o *Notice) []event.Event {
 	v := &o.Verdict
 	switch {
 	case !o.Directive():
-		return []Event{m.warning(o)}
+		return []event.Event{m.warning(o)}
 	case v.Directive == verdict.DirectWrapUp:
-		return []Event{m.wrapUp(o)}
+		return []event.Event{m.wrapUp(o)}
 	}
 	p := record.Trip{
-		Reason: o.Reason, SessionStartedAt: record.Stamp(m.StartedAt), FiredAt: record.Stamp(o.At),
+		Reason: o.Reason, SessionStartedAt: event.Stamp(m.StartedAt), FiredAt: event.Stamp(o.At),
 		Used:      record.UsedOf(v.Used, v.Allowed),
 		Directive: string(v.Directive), Rung: record.Count(v.Rung), Hold: v.Hold, Note: o.Note, ObserveOnly: o.Observed(),
 		Parent: m.Parent, MeasuredSeconds: record.ExactSeconds(v.Used), Window: m.fresh, Resets: o.replaces, Spend: o.Spend,
 	}
-	decision := m.event(record.EventWarning, "", p)
+	decision := m.event(event.Warning, "", p)
 	if decision.ID = o.ids[0]; o.Observed() {
-		return []Event{decision}
+		return []event.Event{decision}
 	}
-	directive := m.event(record.EventPrefix+string(v.Directive), "", p)
+	directive := m.event(event.Prefix+string(v.Directive), "", p)
 	directive.ID = o.ids[1]
-	return []Event{decision, directive}
+	return []event.Event{decision, directive}
 }
 
 // wrapUp is the same for all processes that watch the run.
-func (m Moment) wrapUp(o *Notice) Event {
+func (m Moment) wrapUp(o *Notice) event.Event {
 	v := &o.Verdict
 	reason, limit, allowed := limitOf(o.Spend, v.Allowed)
-	return m.event(record.EventWrapUp, limit+" of "+allowed, record.WrapUp{
-		Reason: reason, SessionStartedAt: record.Stamp(m.StartedAt), AskedAt: record.Stamp(o.At),
+	return m.event(event.WrapUp, limit+" of "+allowed, record.WrapUp{
+		Reason: reason, SessionStartedAt: event.Stamp(m.StartedAt), AskedAt: event.Stamp(o.At),
 		Used:             record.UsedOf(v.Used, v.Allowed),
 		RemainingSeconds: record.WholeSeconds(max(v.Allowed-v.Used, 0)), Note: o.Note, Parent: m.Parent, Window: m.fresh,
 		Spend: o.Spend,
@@ -68,31 +68,31 @@ func limitOf(s *record.Spend, budget time.Duration) (reason, name, allowed strin
 	return s.Limit, s.Limit + " " + s.Tool + " ", strconv.FormatInt(int64(s.Allowed), 10)
 }
 
-func (m Moment) warning(o *Notice) Event {
+func (m Moment) warning(o *Notice) event.Event {
 	v := &o.Verdict
 	reason, limit, allowed := limitOf(o.Spend, v.Allowed)
 	name := fmt.Sprintf("%v of %v", v.Fraction, allowed)
 	if o.Spend != nil {
 		name = fmt.Sprintf("%v of %s %s", v.Fraction, limit, allowed)
 	}
-	return m.event(record.EventWarning, name, record.Warning{
-		Reason: reason, SessionStartedAt: record.Stamp(m.StartedAt), WarnedAt: record.Stamp(o.At),
+	return m.event(event.Warning, name, record.Warning{
+		Reason: reason, SessionStartedAt: event.Stamp(m.StartedAt), WarnedAt: event.Stamp(o.At),
 		Used:     record.UsedOf(v.Used, v.Allowed),
 		Fraction: record.Seconds(v.Fraction), RemainingSeconds: record.WholeSeconds(o.Remaining),
 		Parent: m.Parent, Window: m.fresh, Spend: o.Spend,
 	})
 }
 
-func (m Moment) progress(resets []string) Event {
-	return m.event(record.EventProgress, "", record.Progress{
-		SessionStartedAt: record.Stamp(m.StartedAt), ProgressedAt: record.Stamp(m.At), Resets: resets, Parent: m.Parent,
+func (m Moment) progress(resets []string) event.Event {
+	return m.event(event.Progress, "", record.Progress{
+		SessionStartedAt: event.Stamp(m.StartedAt), ProgressedAt: event.Stamp(m.At), Resets: resets, Parent: m.Parent,
 		Window: m.fresh,
 	})
 }
 
-func (m Moment) hold(key, layer string, p *verdict.Pause, by *record.Opener) Event {
-	e := m.event(record.EventHold, "", record.Hold{
-		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), OpenedAt: record.Stamp(m.At),
+func (m Moment) hold(key, layer string, p *verdict.Pause, by *record.Opener) event.Event {
+	e := m.event(event.Hold, "", record.Hold{
+		Hold: key, SessionStartedAt: event.Stamp(m.StartedAt), OpenedAt: event.Stamp(m.At),
 		OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
 		Parent: m.Parent, Window: m.fresh, Opener: by,
 	})
@@ -102,13 +102,13 @@ func (m Moment) hold(key, layer string, p *verdict.Pause, by *record.Opener) Eve
 
 // release says that a hold was closed. One that stopped the wall clock has one release by its opener, and one by each
 // hold that took it over: its opener may live all the same.
-func (m Moment) release(key, opening, takenBy string, elapsed time.Duration, resets []string) Event {
+func (m Moment) release(key, opening, takenBy string, elapsed time.Duration, resets []string) event.Event {
 	name := opening
 	if takenBy != "" {
 		name += " " + takenBy
 	}
-	return m.event(record.EventRelease, name, record.Release{
-		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), ReleasedAt: record.Stamp(m.At),
+	return m.event(event.Release, name, record.Release{
+		Hold: key, SessionStartedAt: event.Stamp(m.StartedAt), ReleasedAt: event.Stamp(m.At),
 		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: m.Parent, Window: m.fresh, Opening: opening,
 		TakenBy: takenBy,
 	})
@@ -116,58 +116,55 @@ func (m Moment) release(key, opening, takenBy string, elapsed time.Duration, res
 
 // Resume opens the window that begins then, after the one that the run is in. Its name is that window's, so that it has
 // one successor whoever resumes.
-func (m Moment) Resume(fresh time.Time) Event {
-	return m.event(record.EventResume, record.Once, record.Resume{
-		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(m.StartedAt), Parent: m.Parent,
+func (m Moment) Resume(fresh time.Time) event.Event {
+	return m.event(event.Resume, record.Once, record.Resume{
+		SessionStartedAt: event.Stamp(fresh), PreviousStartedAt: event.Stamp(m.StartedAt), Parent: m.Parent,
 	})
 }
 
 // Extend gives the window d more, or counted limits what they say.
-func (m Moment) Extend(d time.Duration, spend []record.Spend) Event {
+func (m Moment) Extend(d time.Duration, spend []record.Spend) event.Event {
 	if d == 0 && m.Budget == verdict.Never {
 		m.Budget = 0
 	}
-	return m.event(record.EventExtend, "", record.Extend{
-		SessionStartedAt: record.Stamp(m.StartedAt), ExtendedAt: record.Stamp(m.At),
+	return m.event(event.Extend, "", record.Extend{
+		SessionStartedAt: event.Stamp(m.StartedAt), ExtendedAt: event.Stamp(m.At),
 		ElapsedSeconds: record.WholeSeconds(m.Worked), ExtensionSeconds: record.FloatSeconds(d),
 		ConfiguredBudgetSeconds: record.FloatSeconds(m.Budget + d), Parent: m.Parent, Window: m.fresh, Spend: spend,
 	})
 }
 
 // Interrupt says that the signal ended the run. An empty name makes an event of its own.
-func (m Moment) Interrupt(signal, name string) Event {
-	return m.event(record.EventInterrupt, name, record.Interrupt{
-		Signal: signal, SessionStartedAt: record.Stamp(m.StartedAt), InterruptedAt: record.Stamp(m.At),
+func (m Moment) Interrupt(signal, name string) event.Event {
+	return m.event(event.Interrupt, name, record.Interrupt{
+		Signal: signal, SessionStartedAt: event.Stamp(m.StartedAt), InterruptedAt: event.Stamp(m.At),
 		ElapsedSeconds: record.WholeSeconds(m.Worked), Parent: m.Parent, Window: m.fresh,
 	})
 }
 
 // Overrun says what became of a call in the run, and nothing of what its work returned. The note is bounded already.
-func (m Moment) Overrun(call record.Overrun) Event {
+func (m Moment) Overrun(call record.Overrun) event.Event {
 	call.Key = record.Note(call.Key)
-	call.SessionStartedAt, call.OverranAt = record.Stamp(m.StartedAt), record.Stamp(m.At)
+	call.SessionStartedAt, call.OverranAt = event.Stamp(m.StartedAt), event.Stamp(m.At)
 	call.Parent, call.Window = m.Parent, m.fresh
-	return m.event(record.EventOverrun, "", call)
+	return m.event(event.Overrun, "", call)
 }
 
 // Correction says that what the cancel ended had finished by itself. There is one for each cancel.
-func (m Moment) Correction(cancel string) Event {
-	return m.event(record.EventCorrection, cancel, record.Correction{
-		Cancel: cancel, SessionStartedAt: record.Stamp(m.StartedAt), CorrectedAt: record.Stamp(m.At),
+func (m Moment) Correction(cancel string) event.Event {
+	return m.event(event.Correction, cancel, record.Correction{
+		Cancel: cancel, SessionStartedAt: event.Stamp(m.StartedAt), CorrectedAt: event.Stamp(m.At),
 		Parent: m.Parent, Window: m.fresh,
 	})
 }
-
-// An Event is what is recorded.
-type Event = fold.Event
 
 // An Entry is what a run has to store of one decision, all of it or nothing: a directive, a warning, a pause. It waits
 // from the decision on until the store has it. The host is told of its Notice once that was tried.
 type Entry struct {
 	State
-	Notice *Notice        // nil if the host is told of nothing
-	make   func() []Event // makes the events when they are needed first; nil if they are there
-	events []Event
+	Notice *Notice              // nil if the host is told of nothing
+	make   func() []event.Event // makes the events when they are needed first; nil if they are there
+	events []event.Event
 	lost   *Loss
 }
 
@@ -178,17 +175,17 @@ type Loss struct {
 }
 
 // NewEntry is what waits of events that are there. A nil loss tells the log nothing.
-func NewEntry(lost *Loss, events ...Event) *Entry { return &Entry{lost: lost, events: events} }
+func NewEntry(lost *Loss, events ...event.Event) *Entry { return &Entry{lost: lost, events: events} }
 
 // laterEntry is what waits of one event that is made when it is needed first.
-func laterEntry(kind string, event func() Event) *Entry {
+func laterEntry(kind string, e func() event.Event) *Entry {
 	return &Entry{
-		lost: &Loss{"an event", []any{"event", kind}}, make: func() []Event { return []Event{event()} },
+		lost: &Loss{"an event", []any{"event", kind}}, make: func() []event.Event { return []event.Event{e()} },
 	}
 }
 
 // Events returns the events of the entry.
-func (e *Entry) Events() []Event {
+func (e *Entry) Events() []event.Event {
 	if e.make != nil {
 		e.events, e.make = e.make(), nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -90,7 +91,7 @@ type world struct {
 	books     ledger.Ledger
 	rules     machine.Rules // all but the limits
 	runs      []*run        // by the numbers of their nodes
-	foreign   []fold.Event  // pauses of another process
+	foreign   []event.Event // pauses of another process
 	left      bool          // by a process that is gone, with a hold open
 	elsewhere bool          // the last of foreign opens a pause
 	extended  bool          // a layer was given more time than its run

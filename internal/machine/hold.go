@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -134,7 +135,7 @@ func (n *Node) pauseClock(h *Hold, layer string, limit time.Duration, by *record
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	m := n.Moment(n.tree.Room.now)
-	e := laterEntry(record.EventHold, func() Event { return m.hold(h.id.Key, layer, p, by) })
+	e := laterEntry(event.Hold, func() event.Event { return m.hold(h.id.Key, layer, p, by) })
 	e.Opens = true
 	n.record(e)
 	h.pause, h.opening = p, &e.State
@@ -193,7 +194,7 @@ func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *S
 // ends its pause if it has one.
 func (n *Node) endPause(key, opened, by string, opening *State, replaced []string) {
 	m, elapsed := n.Moment(n.tree.Room.now), n.now().Truncate(time.Microsecond)
-	e := laterEntry(record.EventRelease, func() Event { return m.release(key, opened, by, elapsed, replaced) })
+	e := laterEntry(event.Release, func() event.Event { return m.release(key, opened, by, elapsed, replaced) })
 	e.Closes, e.Opening = opened != "", opening
 	n.record(e)
 	if opened != "" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -18,7 +18,7 @@ import (
 var alive = &record.Opener{Host: lives}
 
 // storedEvents are those of the entries that wait.
-func storedEvents(g *rig) (all []fold.Event) {
+func storedEvents(g *rig) (all []event.Event) {
 	for _, e := range g.runs[0].Pending.All() {
 		all = append(all, e.Events()...)
 	}
@@ -26,7 +26,7 @@ func storedEvents(g *rig) (all []fold.Event) {
 }
 
 // ids are those of events of a kind.
-func ids(events []fold.Event, kind string) (all []string) {
+func ids(events []event.Event, kind string) (all []string) {
 	for _, e := range events {
 		if e.Type == kind {
 			all = append(all, e.ID)
@@ -49,7 +49,7 @@ func TestLeft(t *testing.T) {
 			require.Equal(t, 1, n.Seen().Signs.Holds.Len())
 			g.pass(time.Minute)
 			require.Equal(t, time.Minute, g.worked(n))
-			require.Equal(t, []string{g.runs[0].Pending.All()[1].Events()[0].ID}, ids(storedEvents(g), record.EventRelease))
+			require.Equal(t, []string{g.runs[0].Pending.All()[1].Events()[0].ID}, ids(storedEvents(g), event.Release))
 			require.Empty(t, g.tickAt(11*time.Minute+1), "its opener minds its cap")
 			require.Zero(t, n.Seen().Signs.Holds.Len())
 			require.Equal(t, time.Minute+1, g.worked(n))
@@ -84,15 +84,15 @@ func TestLeft(t *testing.T) {
 		require.NoError(t, json.Unmarshal(all[0].Payload, &again))
 		require.Equal(t, []any{record.Seconds(120), record.Seconds(540)}, []any{again.OpenedSeconds, again.CapSeconds})
 		require.Equal(t, noon.Add(2*time.Minute), time.Time(again.OpenedAt))
-		require.NotContains(t, ids(all, record.EventRelease), record.EventID("s", record.Stamp(noon).String(), record.EventRelease, "e"),
+		require.NotContains(t, ids(all, event.Release), record.EventID("s", event.Stamp(noon).String(), event.Release, "e"),
 			"that is for its opener")
 		g.pass(time.Minute)
 		require.True(t, g.release(h))
 		all = storedEvents(g)
-		releases := ids(all, record.EventRelease)
+		releases := ids(all, event.Release)
 		require.Len(t, releases, 2)
 		var taken record.Release
-		require.NoError(t, json.Unmarshal(all[slices.IndexFunc(all, func(e fold.Event) bool { return e.ID == releases[0] })].Payload, &taken))
+		require.NoError(t, json.Unmarshal(all[slices.IndexFunc(all, func(e event.Event) bool { return e.ID == releases[0] })].Payload, &taken))
 		require.Equal(t, []string{"e", all[0].ID}, []string{taken.Opening, taken.TakenBy})
 		w := windowOf(append(all, opened)...)
 		for _, p := range w.Pauses() {
@@ -109,7 +109,7 @@ func TestLeft(t *testing.T) {
 		require.Equal(t, 3, n.Seen().Signs.Holds.Len())
 		g.hold(n, "approval", approval, true)
 		require.Equal(t, 2, n.Seen().Signs.Holds.Len())
-		require.Len(t, ids(storedEvents(g), record.EventRelease), 2)
+		require.Len(t, ids(storedEvents(g), event.Release), 2)
 		require.Empty(t, g.tickAt(21*time.Minute))
 		g.tickAt(21*time.Minute + 1)
 		require.Equal(t, verdict.Hold, n.Trip().Verdict.Limit)
@@ -144,7 +144,7 @@ func TestLeft(t *testing.T) {
 		g.tickAt(11*time.Minute + 1)
 		g.hold(n, "approval", approval, true)
 		require.Empty(t, g.tickAt(20*time.Minute))
-		require.Empty(t, ids(storedEvents(g), record.EventRelease))
+		require.Empty(t, ids(storedEvents(g), event.Release))
 	})
 	t.Run("one of a layer that lives stops the wall clock beside that of a layer here", func(t *testing.T) {
 		g := attached(t, hour(), 2*time.Minute, windowOf(heldBy(alive, "e", "s/build", "s/l", time.Minute, 10*time.Minute)))
@@ -159,7 +159,7 @@ func TestLeft(t *testing.T) {
 		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "s/build", "s/l", time.Minute, 10*time.Minute)))
 		require.Empty(t, g.runs[0].Openers("s/build"))
 		g.hold(g.runs[0], "s/build", approval, true)
-		require.Empty(t, ids(storedEvents(g), record.EventRelease))
+		require.Empty(t, ids(storedEvents(g), event.Release))
 	})
 	t.Run("a ladder goes on where it was", func(t *testing.T) {
 		l := hour()
@@ -173,7 +173,7 @@ func TestLeft(t *testing.T) {
 		for _, e := range storedEvents(g) {
 			asked = append(asked, e.Type)
 		}
-		require.Contains(t, asked, record.EventRetry)
+		require.Contains(t, asked, event.Retry)
 		require.True(t, g.release(h))
 		var release record.Release
 		all := storedEvents(g)

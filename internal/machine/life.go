@@ -3,8 +3,8 @@ package machine
 import (
 	"errors"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -118,7 +118,7 @@ func (n *Node) beginTrip() *Trip {
 		Trip: fold.Trip{
 			Extended: n.seen.Extended, Elapsed: now, Paused: verdict.Paused(n.seen, now),
 		},
-		At: record.Truncate(n.tree.Room.now.Wall), Note: n.LastNote(), Spent: spentOf(n.Account),
+		At: event.Truncate(n.tree.Room.now.Wall), Note: n.LastNote(), Spent: spentOf(n.Account),
 	}
 	return n.trip
 }

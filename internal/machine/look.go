@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -45,8 +46,8 @@ func (n *Node) look() {
 // tell decides on a warning or a directive, and on the work that it ends.
 func (n *Node) tell(v verdict.Verdict, reason string) {
 	m := n.Moment(n.tree.Room.now)
-	o := &Notice{Verdict: v, Note: n.LastNote(), At: record.Truncate(m.At), Spend: spendOf(n.Account, &v)}
-	e := &Entry{Notice: o, make: func() []Event { return m.events(o) }}
+	o := &Notice{Verdict: v, Note: n.LastNote(), At: event.Truncate(m.At), Spend: spendOf(n.Account, &v)}
+	e := &Entry{Notice: o, make: func() []event.Event { return m.events(o) }}
 	if o.Directive() {
 		one, other := record.EventID("", "", "", ""), record.EventID("", "", "", "")
 		o.Reason, o.ids = reason, [2]string{min(one, other), max(one, other)}
@@ -74,7 +75,7 @@ func (n *Node) resetLadders() {
 	n.Pulse.Load().awaitReset(len(n.more.given) > 0)
 	if len(reset) > 0 {
 		m := n.Moment(n.tree.Room.now)
-		n.record(laterEntry(record.EventProgress, func() Event { return m.progress(reset) }))
+		n.record(laterEntry(event.Progress, func() event.Event { return m.progress(reset) }))
 	}
 }
 

@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/ordered"
@@ -206,23 +207,23 @@ func windowName(fresh string, startedAt time.Time) string {
 	if fresh != "" {
 		return fresh
 	}
-	return record.Stamp(startedAt).String()
+	return event.Stamp(startedAt).String()
 }
 
 // Once are the IDs of the end of the window that began then, and of the resume that opens the next.
 func (n *Name) Once(startedAt time.Time) []string {
 	window := windowName(n.fresh, startedAt)
 	return []string{
-		record.EventID(n.Run, window, record.EventCancel, record.Once),
-		record.EventID(n.Run, window, record.EventResume, record.Once),
+		record.EventID(n.Run, window, event.Cancel, record.Once),
+		record.EventID(n.Run, window, event.Resume, record.Once),
 	}
 }
 
 // Event returns the event of one kind about the run. Events of the same name, window and run have the same ID,
 // whichever process makes them; an empty name makes an event of its own.
-func (n *Name) Event(kind string, at time.Time, name string, payload any) Event {
-	return Event{
-		ID: record.EventID(n.Run, windowName(n.fresh, n.StartedAt), kind, name), AggregateType: record.AggregateType,
-		AggregateID: n.Run, Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
+func (n *Name) Event(kind string, at time.Time, name string, payload any) event.Event {
+	return event.Event{
+		ID: record.EventID(n.Run, windowName(n.fresh, n.StartedAt), kind, name), AggregateType: event.AggregateType,
+		AggregateID: n.Run, Type: kind, Payload: record.JSON(payload), Timestamp: event.Truncate(at),
 	}
 }

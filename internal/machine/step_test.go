@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -116,7 +117,7 @@ func TestStep(t *testing.T) {
 		g.now.Parent = &machine.ParentEnd{Cause: errClosed}
 		require.Equal(t, kinds(machine.Ended, machine.Record), g.give(g.runs[0], machine.Look))
 		require.Equal(t, errClosed, g.out[0].Cause)
-		require.Equal(t, record.EventInterrupt, g.out[1].Entry.Events()[0].Type)
+		require.Equal(t, event.Interrupt, g.out[1].Entry.Events()[0].Type)
 	})
 }
 

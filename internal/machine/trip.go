@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -24,10 +25,10 @@ type Trip struct {
 }
 
 // CancelEvent returns the event of the trip and what it says.
-func (t *Trip) CancelEvent(n *Name) (Event, *record.Cancel) {
+func (t *Trip) CancelEvent(n *Name) (event.Event, *record.Cancel) {
 	v := &t.Verdict
 	p := &record.Cancel{
-		Reason: t.Reason, SessionStartedAt: record.Stamp(n.StartedAt), FiredAt: record.Stamp(t.At),
+		Reason: t.Reason, SessionStartedAt: event.Stamp(n.StartedAt), FiredAt: event.Stamp(t.At),
 		Used:   record.UsedOf(v.Used, v.Allowed),
 		Parent: n.Parent, Hold: v.Hold, Note: t.Note, PausedSeconds: record.ExactSeconds(t.Paused), Window: n.fresh,
 		Spend: t.Spend, Spent: t.Spent,
@@ -38,14 +39,14 @@ func (t *Trip) CancelEvent(n *Name) (Event, *record.Cancel) {
 	if v.Rung > 1 {
 		p.Rung = record.Count(v.Rung)
 	}
-	return n.Event(record.EventCancel, t.At, record.Once, p), p
+	return n.Event(event.Cancel, t.At, record.Once, p), p
 }
 
 // CompleteEvent says that the run was complete at the trip's moment. It has the ID that a cancel of the window would
 // have, so that a store keeps one end.
-func (t *Trip) CompleteEvent(n *Name) Event {
-	e := n.Event(record.EventComplete, t.At, record.Once, record.Complete{
-		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(n.StartedAt), CompletedAt: record.Stamp(t.At),
+func (t *Trip) CompleteEvent(n *Name) event.Event {
+	e := n.Event(event.Complete, t.At, record.Once, record.Complete{
+		Reason: record.CompleteReason, SessionStartedAt: event.Stamp(n.StartedAt), CompletedAt: event.Stamp(t.At),
 		ElapsedSeconds: record.WholeSeconds(t.Elapsed - t.Paused), PausedSeconds: record.ExactSeconds(t.Paused),
 		Note: t.Note, Parent: n.Parent, Window: n.fresh, CommandEnd: t.Command, Spent: t.Spent,
 	})

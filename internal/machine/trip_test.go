@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -16,16 +17,16 @@ import (
 
 // held is the event of a hold of another process, or of a layer there, that stops the wall clock from an instant of the
 // window on.
-func held(id, key, layer string, at, limit time.Duration) fold.Event {
+func held(id, key, layer string, at, limit time.Duration) event.Event {
 	return heldBy(&record.Opener{Attach: id}, id, key, layer, at, limit)
 }
 
 // heldBy is held with its opener, nil for one of an older version.
-func heldBy(by *record.Opener, id, key, layer string, at, limit time.Duration) fold.Event {
-	return fold.Event{
-		ID: id, AggregateID: "s", Type: record.EventHold, Timestamp: noon.Add(at),
+func heldBy(by *record.Opener, id, key, layer string, at, limit time.Duration) event.Event {
+	return event.Event{
+		ID: id, AggregateID: "s", Type: event.Hold, Timestamp: noon.Add(at),
 		Payload: record.JSON(record.Hold{
-			Hold: key, SessionStartedAt: record.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
+			Hold: key, SessionStartedAt: event.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
 			CapSeconds: record.FloatSeconds(limit), Layer: layer, Opener: by,
 		}),
 	}
@@ -35,17 +36,17 @@ func heldBy(by *record.Opener, id, key, layer string, at, limit time.Duration) f
 const lives = "lives"
 
 // released is the event of its release.
-func released(opening string, at time.Duration) fold.Event {
-	return fold.Event{
-		ID: "r-" + opening, AggregateID: "s", Type: record.EventRelease, Timestamp: noon.Add(at),
+func released(opening string, at time.Duration) event.Event {
+	return event.Event{
+		ID: "r-" + opening, AggregateID: "s", Type: event.Release, Timestamp: noon.Add(at),
 		Payload: record.JSON(record.Release{
-			SessionStartedAt: record.Stamp(noon), ReleasedSeconds: record.ExactSeconds(at), Opening: opening,
+			SessionStartedAt: event.Stamp(noon), ReleasedSeconds: record.ExactSeconds(at), Opening: opening,
 		}),
 	}
 }
 
 // windowOf is what the events say of the window that begins at noon.
-func windowOf(events ...fold.Event) fold.Window {
+func windowOf(events ...event.Event) fold.Window {
 	h := fold.Of(fold.WindowID{}, events)
 	return h.At(noon)
 }
@@ -128,19 +129,19 @@ func TestAttached(t *testing.T) {
 
 // TestForeignPause protects whose word counts for a pause.
 func TestForeignPause(t *testing.T) {
-	adopt := func(g *rig, events ...fold.Event) {
+	adopt := func(g *rig, events ...event.Event) {
 		known := windowOf(events...)
 		g.feed(g.runs[0], &machine.Input{Kind: machine.Adopt, Window: &known})
 	}
 	// own opens a pause and returns what the store has of it.
-	own := func(g *rig) (*machine.Hold, fold.Event) {
+	own := func(g *rig) (*machine.Hold, event.Event) {
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		for _, e := range g.out {
 			if e.Kind == machine.Record {
 				return h, e.Entry.Events()[0]
 			}
 		}
-		return h, fold.Event{}
+		return h, event.Event{}
 	}
 	inHour(t, "this process's for one that it has open", func(t *testing.T, g *rig) {
 		_, opened := own(g)
@@ -250,7 +251,7 @@ func newRig(t *testing.T, rules machine.Rules, limits verdict.Limits) *rig {
 // begin begins the session, or a layer of a run.
 func (g *rig) begin(around *machine.Node, rules machine.Rules) *machine.Node {
 	n := &machine.Node{Rules: rules, Number: len(g.runs)}
-	n.Name = machine.Name{Run: "s", StartedAt: record.Truncate(g.now.Wall), Begins: around != nil}
+	n.Name = machine.Name{Run: "s", StartedAt: event.Truncate(g.now.Wall), Begins: around != nil}
 	if rules.Limits.Idle != verdict.Never || rules.Limits.NoProgress != verdict.Never || rules.Limits.Ladders != nil {
 		n.Heed()
 	}
@@ -359,11 +360,11 @@ func resets(t *testing.T, e *machine.Entry) []string {
 }
 
 // retried is the event of the first rung of a limit's ladder.
-func retried(reason, hold string) fold.Event {
-	return fold.Event{
-		ID: "d", AggregateID: "s", Type: record.EventPrefix + "retry", Timestamp: noon,
+func retried(reason, hold string) event.Event {
+	return event.Event{
+		ID: "d", AggregateID: "s", Type: event.Prefix + "retry", Timestamp: noon,
 		Payload: record.JSON(record.Trip{
-			Reason: reason, SessionStartedAt: record.Stamp(noon), Directive: "retry", Rung: 1, Hold: hold,
+			Reason: reason, SessionStartedAt: event.Stamp(noon), Directive: "retry", Rung: 1, Hold: hold,
 		}),
 	}
 }
@@ -385,7 +386,7 @@ func TestLadder(t *testing.T) {
 		require.False(t, n.Pulse.Load().At(false, false, g.now.At), "a sign of life does not")
 		require.True(t, n.Pulse.Load().At(true, false, g.now.At))
 		require.Equal(t, kinds(machine.Record), g.give(n, machine.Look))
-		require.Equal(t, record.EventProgress, g.out[0].Entry.Events()[0].Type)
+		require.Equal(t, event.Progress, g.out[0].Entry.Events()[0].Type)
 		require.Equal(t, []string{id}, resets(t, g.out[0].Entry))
 		g.pass(time.Second)
 		require.False(t, n.Pulse.Load().At(true, false, g.now.At), "nothing stands any more")
@@ -435,10 +436,10 @@ func TestLadder(t *testing.T) {
 		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
 		l.Ladders = verdict.Ladders{"requests": []verdict.Directive{verdict.DirectWait}}
 		for given, attempts := range []int{1, 0} {
-			found := windowOf(fold.Event{
-				ID: "d", AggregateID: "s", Type: record.EventPrefix + "wait", Timestamp: noon,
+			found := windowOf(event.Event{
+				ID: "d", AggregateID: "s", Type: event.Prefix + "wait", Timestamp: noon,
 				Payload: record.JSON(record.Trip{
-					Reason: "requests_exceeded", SessionStartedAt: record.Stamp(noon), Directive: "wait", Rung: 1,
+					Reason: "requests_exceeded", SessionStartedAt: event.Stamp(noon), Directive: "wait", Rung: 1,
 					Spend: &record.Spend{Limit: "requests", Allowed: 1},
 				}),
 			})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
@@ -59,30 +60,5 @@ func Code(reason string) string {
 // Reason is the reason of a stop code.
 func Reason(code string) string { return strings.TrimPrefix(code, CodePrefix) }
 
-// AggregateType is the aggregate type of every event that a guard writes.
-const AggregateType = "runtime_control"
-
-// EventPrefix begins every kind of event.
-const EventPrefix = "runtime.watchdog."
-
-// The kinds of event.
-const (
-	EventCancel     = EventPrefix + "cancel"
-	EventComplete   = EventPrefix + "complete"
-	EventCorrection = EventPrefix + "correction"
-	EventResume     = EventPrefix + "resume"
-	EventExtend     = EventPrefix + "extend"
-	EventWarning    = EventPrefix + "warning"
-	EventWait       = EventPrefix + "wait"
-	EventRetry      = EventPrefix + "retry"
-	EventUnstuck    = EventPrefix + "unstuck"
-	EventWrapUp     = EventPrefix + "wrap_up"
-	EventProgress   = EventPrefix + "progress"
-	EventHold       = EventPrefix + "hold"
-	EventRelease    = EventPrefix + "release"
-	EventStart      = EventPrefix + "start"
-	EventInterrupt  = EventPrefix + "interrupt"
-	EventOverrun    = EventPrefix + "overrun"
-	// EventCheckpoint is a kind that versions before wrote. Nothing in it counts but the start of a run, see [StartID].
-	EventCheckpoint = EventPrefix + "checkpoint"
-)
+// Checkpoint is a kind of event that versions before wrote. One may tell when a run began.
+const Checkpoint = event.Prefix + "checkpoint"

@@ -11,7 +11,7 @@ const Once = "once"
 
 // EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it, a
 // name-based UUID (RFC 9562, version 5). An empty name gives an ID that no other event has. A session's window is named
-// by the text of its start, [Stamp.String]. A layer's has a name of its own, [NewWindow].
+// by the text of its start, [event.Stamp.String]. A layer's has a name of its own, [NewWindow].
 func EventID(runID, window, kind, name string) string {
 	if name == "" {
 		return randomID()
@@ -27,7 +27,7 @@ func EventID(runID, window, kind, name string) string {
 // StartID is the ID of the event that says when a run began whose start the store keeps. It does not contain the start,
 // so that of two processes the first one wins. It is that of a checkpoint, which versions before wrote for it, so that
 // it is found, and a process of such a version has the same start.
-func StartID(runID, parent string) string { return EventID(runID, parent, EventCheckpoint, Once) }
+func StartID(runID, parent string) string { return EventID(runID, parent, Checkpoint, Once) }
 
 // NewWindow is a name that no other window has.
 func NewWindow() string { return randomID() }

@@ -8,6 +8,8 @@ package record
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // The payloads of the events. The order of the fields is the order in the JSON text. A field is added at the end and
@@ -15,46 +17,46 @@ import (
 type (
 	// Cancel says that a guard ended the run.
 	Cancel struct {
-		Reason           string `json:"reason"`
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		FiredAt          Stamp  `json:"fired_at"`
+		Reason           string      `json:"reason"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		FiredAt          event.Stamp `json:"fired_at"`
 		Used
-		Parent          string  `json:"parent,omitempty"`
-		Hold            string  `json:"hold,omitempty"`
-		Note            string  `json:"note,omitempty"`
-		Rung            Count   `json:"attempt,omitempty"`          // left out where the limit has no ladder
-		MeasuredSeconds Seconds `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
-		Author          string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
-		LastEventAt     Stamp   `json:"last_event_at,omitzero"`
-		PausedSeconds   Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
-		Window          string  `json:"window,omitempty"`
-		StopFailed      bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
-		Spend           *Spend  `json:"spend,omitempty"`       // of a counted limit
-		Lease           *Lease  `json:"lease,omitempty"`       // of the run's process, which was found dead
-		Spent           []Spend `json:"spent,omitempty"`       // in all, by limit; left out if nothing was counted
+		Parent          string      `json:"parent,omitempty"`
+		Hold            string      `json:"hold,omitempty"`
+		Note            string      `json:"note,omitempty"`
+		Rung            Count       `json:"attempt,omitempty"`          // left out where the limit has no ladder
+		MeasuredSeconds Seconds     `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
+		Author          string      `json:"author,omitempty"`           // who wrote it, if not the run's own process
+		LastEventAt     event.Stamp `json:"last_event_at,omitzero"`
+		PausedSeconds   Seconds     `json:"paused_seconds,omitempty"` // not in elapsed_seconds
+		Window          string      `json:"window,omitempty"`
+		StopFailed      bool        `json:"stop_failed,omitempty"` // what works on the run could not be stopped
+		Spend           *Spend      `json:"spend,omitempty"`       // of a counted limit
+		Lease           *Lease      `json:"lease,omitempty"`       // of the run's process, which was found dead
+		Spent           []Spend     `json:"spent,omitempty"`       // in all, by limit; left out if nothing was counted
 	}
 	// Lease says how often in a row the lease of a process was found not renewed before it expired, and since when.
 	Lease struct {
-		ID        string `json:"id"`
-		Looks     Count  `json:"looks,omitempty"`
-		RenewedAt Stamp  `json:"renewed_at,omitzero"`
+		ID        string      `json:"id"`
+		Looks     Count       `json:"looks,omitempty"`
+		RenewedAt event.Stamp `json:"renewed_at,omitzero"`
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {
-		Reason           string `json:"reason"`
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		FiredAt          Stamp  `json:"fired_at"`
+		Reason           string      `json:"reason"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		FiredAt          event.Stamp `json:"fired_at"`
 		Used
-		Directive       string  `json:"directive"`
-		Rung            Count   `json:"attempt"`
-		Hold            string  `json:"hold,omitempty"`
-		Note            string  `json:"note,omitempty"`
-		ObserveOnly     bool    `json:"observe_only,omitempty"`
-		Parent          string  `json:"parent,omitempty"`
-		MeasuredSeconds Seconds `json:"measured_seconds"`
-		Author          string  `json:"author,omitempty"`
-		LastEventAt     Stamp   `json:"last_event_at,omitzero"`
-		Window          string  `json:"window,omitempty"`
+		Directive       string      `json:"directive"`
+		Rung            Count       `json:"attempt"`
+		Hold            string      `json:"hold,omitempty"`
+		Note            string      `json:"note,omitempty"`
+		ObserveOnly     bool        `json:"observe_only,omitempty"`
+		Parent          string      `json:"parent,omitempty"`
+		MeasuredSeconds Seconds     `json:"measured_seconds"`
+		Author          string      `json:"author,omitempty"`
+		LastEventAt     event.Stamp `json:"last_event_at,omitzero"`
+		Window          string      `json:"window,omitempty"`
 		// Resets are the IDs of directives that this one takes the place of: a ladder's last wait comes again.
 		Resets []string `json:"resets,omitempty"`
 		Spend  *Spend   `json:"spend,omitempty"`
@@ -66,26 +68,26 @@ type (
 	}
 	// Resume says that a fresh window was opened.
 	Resume struct {
-		SessionStartedAt  Stamp  `json:"session_started_at"`
-		PreviousStartedAt Stamp  `json:"previous_started_at"`
-		Parent            string `json:"parent,omitempty"`
+		SessionStartedAt  event.Stamp `json:"session_started_at"`
+		PreviousStartedAt event.Stamp `json:"previous_started_at"`
+		Parent            string      `json:"parent,omitempty"`
 	}
 	// Extend says that a window was given more time.
 	Extend struct {
-		SessionStartedAt        Stamp   `json:"session_started_at"`
-		ExtendedAt              Stamp   `json:"extended_at"`
-		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
-		ExtensionSeconds        Seconds `json:"extension_seconds"`
-		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-		Window                  string  `json:"window,omitempty"`
-		Spend                   []Spend `json:"spend,omitempty"` // the counted limits with what each was given
+		SessionStartedAt        event.Stamp `json:"session_started_at"`
+		ExtendedAt              event.Stamp `json:"extended_at"`
+		ElapsedSeconds          Seconds     `json:"elapsed_seconds"`
+		ExtensionSeconds        Seconds     `json:"extension_seconds"`
+		ConfiguredBudgetSeconds Seconds     `json:"configured_budget_seconds"`
+		Parent                  string      `json:"parent,omitempty"`
+		Window                  string      `json:"window,omitempty"`
+		Spend                   []Spend     `json:"spend,omitempty"` // the counted limits with what each was given
 	}
 	// Warning says that a fraction of a limit was used up.
 	Warning struct {
-		Reason           string `json:"reason"`
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		WarnedAt         Stamp  `json:"warned_at"`
+		Reason           string      `json:"reason"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		WarnedAt         event.Stamp `json:"warned_at"`
 		Used
 		Fraction         Seconds `json:"fraction"`
 		RemainingSeconds Seconds `json:"remaining_seconds"`
@@ -95,9 +97,9 @@ type (
 	}
 	// WrapUp says that only the reserve of a limit is left.
 	WrapUp struct {
-		Reason           string `json:"reason"`
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		AskedAt          Stamp  `json:"asked_at"`
+		Reason           string      `json:"reason"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		AskedAt          event.Stamp `json:"asked_at"`
 		Used
 		RemainingSeconds Seconds `json:"remaining_seconds"`
 		Note             string  `json:"note,omitempty"`
@@ -120,24 +122,24 @@ type (
 	}
 	// Progress says that directives which were given do not count any more, because there was progress.
 	Progress struct {
-		SessionStartedAt Stamp    `json:"session_started_at"`
-		ProgressedAt     Stamp    `json:"progressed_at"`
-		Resets           []string `json:"resets"` // the IDs of the directives
-		Parent           string   `json:"parent,omitempty"`
-		Window           string   `json:"window,omitempty"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		ProgressedAt     event.Stamp `json:"progressed_at"`
+		Resets           []string    `json:"resets"` // the IDs of the directives
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
 	}
 	// Hold says that a hold which stops the wall clock was opened: so long after the window's start, for that long at
 	// most.
 	Hold struct {
-		Hold             string  `json:"hold"`
-		SessionStartedAt Stamp   `json:"session_started_at"`
-		OpenedAt         Stamp   `json:"opened_at"`
-		OpenedSeconds    Seconds `json:"opened_seconds"`
-		CapSeconds       Seconds `json:"cap_seconds"`
-		Layer            string  `json:"layer,omitempty"` // whose it is: it ends with that
-		Parent           string  `json:"parent,omitempty"`
-		Window           string  `json:"window,omitempty"`
-		Opener           *Opener `json:"opener,omitempty"` // left out by older versions
+		Hold             string      `json:"hold"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		OpenedAt         event.Stamp `json:"opened_at"`
+		OpenedSeconds    Seconds     `json:"opened_seconds"`
+		CapSeconds       Seconds     `json:"cap_seconds"`
+		Layer            string      `json:"layer,omitempty"` // whose it is: it ends with that
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
+		Opener           *Opener     `json:"opener,omitempty"` // left out by older versions
 	}
 	// Opener says which process opened a hold, so that another one can tell whether it is gone.
 	Opener struct {
@@ -150,35 +152,35 @@ type (
 	}
 	// Release says that such a hold was closed, or that one was which had been given directives.
 	Release struct {
-		Hold             string   `json:"hold"`
-		SessionStartedAt Stamp    `json:"session_started_at"`
-		ReleasedAt       Stamp    `json:"released_at"`
-		ReleasedSeconds  Seconds  `json:"released_seconds"`
-		Opening          string   `json:"opening,omitempty"` // the ID of the hold event
-		Resets           []string `json:"resets,omitempty"`
-		Parent           string   `json:"parent,omitempty"`
-		Window           string   `json:"window,omitempty"`
-		TakenBy          string   `json:"taken_by,omitempty"` // the ID of the hold event that took it over
+		Hold             string      `json:"hold"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		ReleasedAt       event.Stamp `json:"released_at"`
+		ReleasedSeconds  Seconds     `json:"released_seconds"`
+		Opening          string      `json:"opening,omitempty"` // the ID of the hold event
+		Resets           []string    `json:"resets,omitempty"`
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
+		TakenBy          string      `json:"taken_by,omitempty"` // the ID of the hold event that took it over
 	}
 	// Interrupt says that something outside ended the run.
 	Interrupt struct {
-		Signal           string  `json:"signal"`
-		SessionStartedAt Stamp   `json:"session_started_at"`
-		InterruptedAt    Stamp   `json:"interrupted_at"`
-		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
-		Parent           string  `json:"parent,omitempty"`
-		Window           string  `json:"window,omitempty"`
+		Signal           string      `json:"signal"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		InterruptedAt    event.Stamp `json:"interrupted_at"`
+		ElapsedSeconds   Seconds     `json:"elapsed_seconds"`
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
 	}
 	// Complete says that the host declared the run done.
 	Complete struct {
-		Reason           string  `json:"reason"`
-		SessionStartedAt Stamp   `json:"session_started_at"`
-		CompletedAt      Stamp   `json:"completed_at"`
-		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
-		PausedSeconds    Seconds `json:"paused_seconds,omitempty"`
-		Note             string  `json:"note,omitempty"`
-		Parent           string  `json:"parent,omitempty"`
-		Window           string  `json:"window,omitempty"`
+		Reason           string      `json:"reason"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		CompletedAt      event.Stamp `json:"completed_at"`
+		ElapsedSeconds   Seconds     `json:"elapsed_seconds"`
+		PausedSeconds    Seconds     `json:"paused_seconds,omitempty"`
+		Note             string      `json:"note,omitempty"`
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
 		CommandEnd
 		Spent []Spend `json:"spent,omitempty"` // as that of a Cancel
 	}
@@ -190,38 +192,38 @@ type (
 	}
 	// Correction says that a cancel was wrong: what it cancelled had finished by itself.
 	Correction struct {
-		Cancel           string `json:"cancel_id"` // the ID of the event
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		CorrectedAt      Stamp  `json:"corrected_at"`
-		Parent           string `json:"parent,omitempty"`
-		Window           string `json:"window,omitempty"`
+		Cancel           string      `json:"cancel_id"` // the ID of the event
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		CorrectedAt      event.Stamp `json:"corrected_at"`
+		Parent           string      `json:"parent,omitempty"`
+		Window           string      `json:"window,omitempty"`
 	}
 	// Start says when a run began whose start the store keeps.
 	Start struct {
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		StoredAt         Stamp  `json:"stored_at"`
-		Parent           string `json:"parent,omitempty"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		StoredAt         event.Stamp `json:"stored_at"`
+		Parent           string      `json:"parent,omitempty"`
 	}
 	// Window is what the payload of every kind says of the window that it belongs to.
 	Window struct {
-		SessionStartedAt Stamp  `json:"session_started_at"`
-		Parent           string `json:"parent"`
-		Window           string `json:"window"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		Parent           string      `json:"parent"`
+		Window           string      `json:"window"`
 	}
 	// Overrun says that a call in the run took longer than it may, or was abandoned, or that processes of its command
 	// were.
 	Overrun struct {
-		Key              string  `json:"key"`
-		Layer            string  `json:"layer"`
-		SessionStartedAt Stamp   `json:"session_started_at"`
-		OverranAt        Stamp   `json:"overran_at"`
-		LimitSeconds     Seconds `json:"limit_seconds"`   // 0 for a call without a limit
-		ElapsedSeconds   Seconds `json:"elapsed_seconds"` // not floored
-		Abandoned        bool    `json:"abandoned,omitempty"`
-		Note             string  `json:"note,omitempty"`
-		Parent           string  `json:"parent,omitempty"`
-		LimitedBy        string  `json:"limited_by,omitempty"` // the run whose remaining time was the limit
-		Window           string  `json:"window,omitempty"`
+		Key              string      `json:"key"`
+		Layer            string      `json:"layer"`
+		SessionStartedAt event.Stamp `json:"session_started_at"`
+		OverranAt        event.Stamp `json:"overran_at"`
+		LimitSeconds     Seconds     `json:"limit_seconds"`   // 0 for a call without a limit
+		ElapsedSeconds   Seconds     `json:"elapsed_seconds"` // not floored
+		Abandoned        bool        `json:"abandoned,omitempty"`
+		Note             string      `json:"note,omitempty"`
+		Parent           string      `json:"parent,omitempty"`
+		LimitedBy        string      `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+		Window           string      `json:"window,omitempty"`
 		// Survivors is how many processes of a command are left alive, SurvivorPIDs are the first of them.
 		Survivors    Count   `json:"survivors,omitempty"`
 		SurvivorPIDs []Count `json:"survivor_pids,omitempty"`

@@ -8,19 +8,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // TestEventID protects the IDs that every version and every process derives: a change would cancel a run twice.
 func TestEventID(t *testing.T) {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.FixedZone("", 7200))
-	start := record.Stamp(at).String()
+	start := event.Stamp(at).String()
 	id := record.EventID("s-1", start, "runtime.watchdog.cancel", record.Once)
 	require.Equal(t, "ffc26442-8998-59d3-96b0-80190d9794f8", id)
-	require.Equal(t, id, record.EventID("s-1", record.Stamp(at.UTC().Truncate(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once))
+	require.Equal(t, id, record.EventID("s-1", event.Stamp(at.UTC().Truncate(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once))
 	for name, other := range map[string]string{
 		"run":    record.EventID("s-2", start, "runtime.watchdog.cancel", record.Once),
-		"window": record.EventID("s-1", record.Stamp(at.Add(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once),
+		"window": record.EventID("s-1", event.Stamp(at.Add(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once),
 		"kind":   record.EventID("s-1", start, "runtime.watchdog.resume", record.Once),
 		"name":   record.EventID("s-1", start, "runtime.watchdog.cancel", "twice"),
 		"end":    record.EventID("s-1runtime", start, ".watchdog.cancel", record.Once),
@@ -41,14 +42,14 @@ func TestStamp(t *testing.T) {
 		`"2026-05-01 12:00:00.5"`:               `"2026-05-01T12:00:00.500000Z"`,
 		`"2026-05-01 14:00:00+02:00"`:           `"2026-05-01T12:00:00.000000Z"`,
 	} {
-		var s record.Stamp
+		var s event.Stamp
 		require.NoError(t, json.Unmarshal([]byte(text), &s))
 		again, err := json.Marshal(s)
 		require.NoError(t, err)
 		require.Equal(t, want, string(again))
 		require.Equal(t, want, `"`+s.String()+`"`)
 	}
-	var s record.Stamp
+	var s event.Stamp
 	require.ErrorContains(t, json.Unmarshal([]byte(`"yesterday"`), &s), "is not RFC 3339")
 }
 

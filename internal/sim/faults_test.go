@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -159,7 +159,7 @@ func (w *world) restore() {
 	w.db, w.restoredAt = db, time.Now()
 	kept := map[string]bool{}
 	for _, r := range w.runs {
-		events, _ := db.Read(context.Background(), watchdog.AggregateType, r.id)
+		events, _ := db.Read(context.Background(), event.AggregateType, r.id)
 		for _, e := range events {
 			kept[e.ID] = w.acknowledged[e.ID]
 		}
@@ -299,19 +299,19 @@ func (w *world) state() string {
 // windowOf returns the start of the window that an end ends.
 func windowOf(e watchdog.Event) string {
 	var p struct {
-		StartedAt record.Stamp `json:"session_started_at"`
+		StartedAt event.Stamp `json:"session_started_at"`
 	}
 	_ = json.Unmarshal(e.Payload, &p)
 	return p.StartedAt.String()
 }
 
-func stamp(t time.Time) string { return record.Stamp(t).String() }
+func stamp(t time.Time) string { return event.Stamp(t).String() }
 
 // endsOf returns the events of a run that end its windows.
 func (w *world) endsOf(r *run) []watchdog.Event {
-	events, _ := w.db.Read(context.Background(), watchdog.AggregateType, r.id)
+	events, _ := w.db.Read(context.Background(), event.AggregateType, r.id)
 	return slices.DeleteFunc(events, func(e watchdog.Event) bool {
-		return e.Type != watchdog.EventCancel && e.Type != watchdog.EventComplete
+		return e.Type != event.Cancel && e.Type != event.Complete
 	})
 }
 
@@ -321,7 +321,7 @@ func (w *world) checkEnds() {
 	defer w.mu.Unlock()
 	stored := map[string]bool{}
 	for _, r := range w.runs {
-		events, _ := w.db.Read(context.Background(), watchdog.AggregateType, r.id)
+		events, _ := w.db.Read(context.Background(), event.AggregateType, r.id)
 		for _, e := range events {
 			stored[e.ID] = true
 		}

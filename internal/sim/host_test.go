@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -550,10 +551,10 @@ func (l *link) hears() bool {
 }
 
 var (
-	_ session.Store               = (*link)(nil)
-	_ session.Listener            = (*link)(nil)
-	_ session.BatchCanceller      = (*link)(nil)
-	_ watchdog.TransactionalStore = (*link)(nil)
+	_ session.Store            = (*link)(nil)
+	_ session.Listener         = (*link)(nil)
+	_ session.BatchCanceller   = (*link)(nil)
+	_ event.TransactionalStore = (*link)(nil)
 )
 
 // A truth is what the world knows besides. The world's mutex guards it, but for the log's.

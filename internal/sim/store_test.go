@@ -11,6 +11,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -31,13 +32,13 @@ func (l *link) Read(ctx context.Context, aggregateType, aggregateID string) ([]w
 	})
 }
 
-func (l *link) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
+func (l *link) Select(ctx context.Context, s event.Selection) ([]watchdog.Event, error) {
 	return call(ctx, l, "Select", false, func(ctx context.Context, m *session.Memory) ([]watchdog.Event, error) {
 		return m.Select(ctx, s)
 	})
 }
 
-func (l *link) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (l *link) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	_, err := call(ctx, l, "Transact", true, func(ctx context.Context, m *session.Memory) (none, error) {
 		return none{}, m.Transact(ctx, exchanges...)
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // ArtifactSchema is the schema of the files that [OfArtifact] reads: the event.json of a stalled command.
@@ -116,7 +116,7 @@ func OfArtifact(text []byte, now time.Time) (Story, error) {
 	if a.Schema != ArtifactSchema {
 		return Story{}, fmt.Errorf("its schema is %q, and this version reads %q", a.Schema, ArtifactSchema)
 	}
-	s := Story{RunID: a.RunID, ToldAt: record.Truncate(now), State: a.state(), Command: a.command()}
+	s := Story{RunID: a.RunID, ToldAt: event.Truncate(now), State: a.state(), Command: a.command()}
 	if s.State != Running {
 		s.End = a.end()
 	}

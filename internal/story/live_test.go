@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -36,7 +37,7 @@ func TestOfReal(t *testing.T) {
 		require.NoError(t, err)
 		tell := func() story.Story {
 			synctest.Wait()
-			events, err := store.Read(t.Context(), watchdog.AggregateType, "s-1")
+			events, err := store.Read(t.Context(), event.AggregateType, "s-1")
 			require.NoError(t, err)
 			return story.Of(story.Record{RunID: "s-1", Events: events}, time.Now())
 		}
@@ -100,7 +101,7 @@ func TestLayersOfBefore(t *testing.T) {
 		layers := func() []story.Layer {
 			synctest.Wait()
 			read := func(id string) story.Record {
-				events, err := store.Read(t.Context(), watchdog.AggregateType, id)
+				events, err := store.Read(t.Context(), event.AggregateType, id)
 				require.NoError(t, err)
 				return story.Record{RunID: id, Events: events}
 			}
@@ -137,14 +138,14 @@ func TestLarge(t *testing.T) {
 		add func(s *script, i int)
 	}{
 		"directives that progress made void": {3000, func(s *script, i int) {
-			s.add(later(i), watchdog.EventRetry, record.Trip{
+			s.add(later(i), event.Retry, record.Trip{
 				Reason: "idle_exceeded", SessionStartedAt: at(0), Directive: "retry",
 				Used: record.UsedOf(0, 5*time.Second),
 			})
-			s.add(later(i), watchdog.EventProgress, record.Progress{SessionStartedAt: at(0), Resets: append(others, s.lastID())})
+			s.add(later(i), event.Progress, record.Progress{SessionStartedAt: at(0), Resets: append(others, s.lastID())})
 		}},
 		"holds, each with a name of its own": {30_000, func(s *script, i int) {
-			s.add(later(i), watchdog.EventRetry, record.Trip{
+			s.add(later(i), event.Retry, record.Trip{
 				Reason: "hold_exceeded", Hold: fmt.Sprint("tool ", i), SessionStartedAt: at(0), Directive: "retry",
 				Used: record.UsedOf(0, 5*time.Second),
 			})
@@ -235,8 +236,8 @@ func TestStretches(t *testing.T) {
 // TestNothingVoid protects a warning, whose event nothing names: an ID that is empty takes nothing back.
 func TestNothingVoid(t *testing.T) {
 	s := script{run: "s-1"}
-	s.add(0, watchdog.EventWarning, record.Warning{Reason: "wall_clock", SessionStartedAt: at(0), Fraction: 0.8})
-	s.add(time.Minute, watchdog.EventProgress, record.Progress{SessionStartedAt: at(0), Resets: []string{""}})
+	s.add(0, event.Warning, record.Warning{Reason: "wall_clock", SessionStartedAt: at(0), Fraction: 0.8})
+	s.add(time.Minute, event.Progress, record.Progress{SessionStartedAt: at(0), Resets: []string{""}})
 	asked := story.Of(s.record(nil), told).Asked
 	require.Len(t, asked, 1)
 	require.False(t, asked[0].Void)
@@ -252,7 +253,7 @@ var commands = map[string]string{
 func TestNextLine(t *testing.T) {
 	for runID, want := range commands {
 		s := script{run: runID}
-		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
+		s.add(time.Minute, event.Cancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
 		require.Equal(t, "watchdog resume "+want, story.Of(s.record(nil), told).Next.Line())
 	}
 	require.Empty(t, story.Next{}.Line())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -28,7 +29,7 @@ func Sentence(e watchdog.Event) string {
 
 // OfFailure reports whether an event says that the command of a run failed.
 func OfFailure(e watchdog.Event) (failed bool) {
-	if e.Type == watchdog.EventComplete {
+	if e.Type == event.Complete {
 		_ = with(e, func(p *record.Complete) { failed = p.Outcome == record.Failed })
 	}
 	return failed
@@ -37,21 +38,21 @@ func OfFailure(e watchdog.Event) (failed bool) {
 // sentenceOfKind says an event that needs more than its payload.
 func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) (said string) {
 	switch e.Type {
-	case watchdog.EventCancel, watchdog.EventComplete:
+	case event.Cancel, event.Complete:
 		t.current = currentWindow([]watchdog.Event{e}, fold.WindowID{Parent: w.Parent, Fresh: w.Window}, time.Time{})
 		t.end()
 		if t.End != nil {
 			return t.sentenceOfEnd()
 		}
-	case watchdog.EventHold:
+	case event.Hold:
 		return fmt.Sprintf("hold %q stops the wall clock for at most %v", t.Holds[0].Key, t.Holds[0].Cap)
-	case watchdog.EventRelease:
+	case event.Release:
 		_ = with(e, func(p *record.Release) {
 			if said = fmt.Sprintf("hold %q released", p.Hold); p.TakenBy != "" {
 				said = fmt.Sprintf("hold %q taken over, its process was gone", p.Hold)
 			}
 		})
-	case watchdog.EventWarning: // the decision that an event of its own carries out
+	case event.Warning: // the decision that an event of its own carries out
 		_ = with(e, func(p *record.Trip) { said = "decision: " + requestOfTrip(e, p).String() })
 	default:
 		said = plainKinds[e.Type]
@@ -60,10 +61,10 @@ func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) (said string)
 }
 
 var plainKinds = map[string]string{
-	watchdog.EventCorrection: "the cancel was wrong: it had finished by itself",
-	watchdog.EventResume:     "resumed in a fresh window",
-	watchdog.EventProgress:   "progress puts the ladders back to their first rungs",
-	watchdog.EventStart:      "the store keeps when the run began",
+	event.Correction: "the cancel was wrong: it had finished by itself",
+	event.Resume:     "resumed in a fresh window",
+	event.Progress:   "progress puts the ladders back to their first rungs",
+	event.Start:      "the store keeps when the run began",
 }
 
 func (t *teller) sentenceOfEnd() string {

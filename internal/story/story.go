@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -34,7 +35,7 @@ const MaxLayers = 32
 
 // ReadLayers reads the layers of the run: of the sorted IDs the first that come after one, all of them after an empty
 // one.
-func (r *Record) ReadLayers(ctx context.Context, store watchdog.LayerStore, after string) error {
+func (r *Record) ReadLayers(ctx context.Context, store event.LayerStore, after string) error {
 	rest, err := store.Layers(ctx, r.RunID)
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (r *Record) ReadLayers(ctx context.Context, store watchdog.LayerStore, afte
 	rest = rest[from:]
 	r.MoreLayers = max(len(rest)-MaxLayers, 0)
 	for _, runID := range rest[:len(rest)-r.MoreLayers] {
-		events, err := store.Read(ctx, watchdog.AggregateType, runID)
+		events, err := store.Read(ctx, event.AggregateType, runID)
 		if err != nil {
 			return err
 		}

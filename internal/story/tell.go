@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -18,13 +19,13 @@ import (
 // story's Others.
 func Of(r Record, now time.Time) Story {
 	r.Events = Happened(r.Events)
-	t := newTeller(Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, r.Row)
+	t := newTeller(Story{RunID: r.RunID, ToldAt: event.Truncate(now)}, r.Row)
 	t.readRow()
 	of := t.lineage(r)
 	t.Parent = of.Parent
 	var hostStart time.Time
 	if t.row != nil {
-		hostStart = record.Truncate(t.row.StartedAt)
+		hostStart = event.Truncate(t.row.StartedAt)
 	}
 	t.current = currentWindow(r.Events, of, hostStart)
 	t.StartedAt = t.windowStart(r.Events, of)
@@ -43,7 +44,7 @@ func Of(r Record, now time.Time) Story {
 // Happened are the events that tell of something that happened, which a start and a checkpoint of before do not.
 func Happened(all []watchdog.Event) []watchdog.Event {
 	return slices.DeleteFunc(slices.Clone(all), func(e watchdog.Event) bool {
-		return e.Type == watchdog.EventStart || e.Type == record.EventCheckpoint
+		return e.Type == event.Start || e.Type == record.Checkpoint
 	})
 }
 
@@ -104,7 +105,7 @@ func (t *teller) windowStart(events []watchdog.Event, of fold.WindowID) (start t
 	}
 	for _, e := range events {
 		w, problem := windowOf(e)
-		at := record.Truncate(time.Time(w.SessionStartedAt))
+		at := event.Truncate(time.Time(w.SessionStartedAt))
 		if problem == "" && w.Parent == of.Parent && w.Window == of.Fresh && at.After(start) {
 			start = at
 		}
@@ -115,9 +116,9 @@ func (t *teller) windowStart(events []watchdog.Event, of fold.WindowID) (start t
 // currentWindow is the window that the run is in, as far as its events can be read: there is a story to tell all the
 // same.
 func currentWindow(events []watchdog.Event, of fold.WindowID, hostStart time.Time) fold.Window {
-	all := make([]fold.Event, len(events))
+	all := make([]event.Event, len(events))
 	for i, e := range events {
-		all[i] = fold.Event(e)
+		all[i] = event.Event(e)
 	}
 	h := fold.Of(of, all)
 	return h.Current(hostStart)
@@ -140,7 +141,7 @@ func windowOf(e watchdog.Event) (w record.Window, problem string) {
 // kinds begins the types of the watchdog's own events.
 const kinds = "runtime.watchdog."
 
-func (t *teller) isCurrent(start time.Time) bool { return record.Truncate(start).Equal(t.StartedAt) }
+func (t *teller) isCurrent(start time.Time) bool { return event.Truncate(start).Equal(t.StartedAt) }
 
 func (t *teller) read(e watchdog.Event, of fold.WindowID) {
 	w, problem := windowOf(e)
@@ -166,38 +167,38 @@ func (t *teller) read(e watchdog.Event, of fold.WindowID) {
 // take takes an event of the current window.
 func (t *teller) take(e watchdog.Event) (problem string) {
 	switch e.Type {
-	case watchdog.EventCancel:
+	case event.Cancel:
 		return with(e, t.takeCancel)
-	case watchdog.EventComplete:
+	case event.Complete:
 		return with(e, func(p *record.Complete) {
 			t.note, t.command = p.Note, p.CommandEnd
 			t.total(p.Spent)
 		})
-	case watchdog.EventCorrection:
+	case event.Correction:
 		return with(e, func(p *record.Correction) {
 			if t.fixed = time.Time(p.CorrectedAt); t.fixed.IsZero() {
 				t.fixed = e.Timestamp
 			}
 		})
-	case watchdog.EventExtend:
+	case event.Extend:
 		return with(e, func(p *record.Extend) {
 			t.extend(extensionOf(e.Timestamp, p))
 			t.allow("wall_clock", "", span(p.ConfiguredBudgetSeconds))
 		})
-	case watchdog.EventHold:
+	case event.Hold:
 		return with(e, func(p *record.Hold) { t.Holds = append(t.Holds, holdOf(e, p)) })
-	case watchdog.EventRelease:
+	case event.Release:
 		return with(e, func(p *record.Release) {
 			t.reset(p.Resets, e.Timestamp)
 			release(t.Holds, e.Timestamp, p)
 		})
-	case watchdog.EventProgress:
+	case event.Progress:
 		return with(e, func(p *record.Progress) { t.reset(p.Resets, e.Timestamp) })
-	case watchdog.EventInterrupt:
+	case event.Interrupt:
 		return with(e, func(p *record.Interrupt) { t.Interrupts = append(t.Interrupts, Interrupt{e.Timestamp, p.Signal}) })
-	case watchdog.EventOverrun:
+	case event.Overrun:
 		return with(e, func(p *record.Overrun) { t.Overruns = append(t.Overruns, overrunOf(e.Timestamp, p)) })
-	case watchdog.EventResume, watchdog.EventStart, record.EventCheckpoint:
+	case event.Resume, event.Start, record.Checkpoint:
 		return ""
 	}
 	return t.takeRequest(e)
@@ -205,7 +206,7 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 
 func (t *teller) takeRequest(e watchdog.Event) (problem string) {
 	switch e.Type {
-	case watchdog.EventWarning:
+	case event.Warning:
 		var kind struct {
 			Directive string `json:"directive"`
 		}
@@ -213,9 +214,9 @@ func (t *teller) takeRequest(e watchdog.Event) (problem string) {
 			return with(e, func(p *record.Trip) { t.takeDecision(requestOfTrip(e, p)) })
 		}
 		return with(e, func(p *record.Warning) { t.ask(requestOfWarning(e.Timestamp, p)) })
-	case watchdog.EventWrapUp:
+	case event.WrapUp:
 		return with(e, func(p *record.WrapUp) { t.ask(requestOfWrapUp(e.Timestamp, p)) })
-	case watchdog.EventWait, watchdog.EventRetry, watchdog.EventUnstuck:
+	case event.Wait, event.Retry, event.Unstuck:
 		return with(e, func(p *record.Trip) {
 			t.reset(p.Resets, e.Timestamp)
 			t.ask(requestOfTrip(e, p))
@@ -265,19 +266,19 @@ func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) 
 		w.LastEventAt = e.Timestamp
 	}
 	switch e.Type {
-	case watchdog.EventCancel:
+	case event.Cancel:
 		return with(e, func(p *record.Cancel) { w.EndedAt, w.Code = e.Timestamp, codeOf(p.Reason) })
-	case watchdog.EventComplete:
+	case event.Complete:
 		return with(e, func(p *record.Complete) {
 			if w.EndedAt, w.Code = e.Timestamp, record.CompleteReason; p.Outcome == record.Failed {
 				w.Code, w.ExitStatus, w.Signal = session.ReasonFailed, statusOf(p.CommandEnd), p.Signal
 			}
 		})
-	case watchdog.EventCorrection:
+	case event.Correction:
 		w.Corrected = true
-	case watchdog.EventHold:
+	case event.Hold:
 		return with(e, func(p *record.Hold) { w.Holds = append(w.Holds, holdOf(e, p)) })
-	case watchdog.EventRelease:
+	case event.Release:
 		return with(e, func(p *record.Release) { release(w.Holds, e.Timestamp, p) })
 	}
 	return ""

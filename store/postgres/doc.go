@@ -1,4 +1,4 @@
-// Package postgres is the [watchdog.EventStore] and [session.Store] for several hosts that share one PostgreSQL
+// Package postgres is the [event.Store] and [session.Store] for several hosts that share one PostgreSQL
 // database, version 13 or later.
 //
 // # Opening

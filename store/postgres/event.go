@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
@@ -29,7 +29,7 @@ const (
 )
 
 // encode returns the events as the columns of insertRows, which are NULL without events.
-func encode(events []watchdog.Event) (columns [7]any, err error) {
+func encode(events []event.Event) (columns [7]any, err error) {
 	if err := storeflow.Validate(events); err != nil || len(events) == 0 {
 		return columns, err
 	}
@@ -48,8 +48,8 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event] {
-	return func(row pgx.CollectableRow) (watchdog.Event, error) {
+func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[event.Event] {
+	return func(row pgx.CollectableRow) (event.Event, error) {
 		e, err := scanEventInto(row)
 		e.AggregateType, e.AggregateID = aggregateType, aggregateID
 		return e, err
@@ -57,7 +57,7 @@ func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event
 }
 
 // scanEventInto reads the columns before eventFields, and then those. Its errors never contain a payload.
-func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err error) {
+func scanEventInto(row pgx.CollectableRow, before ...any) (e event.Event, err error) {
 	var kind, payload, consensus pgtype.Text
 	var at instant
 	if err := row.Scan(append(before, &e.ID, &kind, &payload, &at, &consensus)...); err != nil {
@@ -73,10 +73,10 @@ func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err
 	return e, nil
 }
 
-// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
+// Append implements [event.Store], in one round trip, or two if all events are stored already. It returns when
 // the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
 // breaks, the events may still be stored; repeating the append is safe.
-func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
+func (s *Store) Append(ctx context.Context, events ...event.Event) error {
 	columns, err := encode(events)
 	if err != nil {
 		return err
@@ -93,12 +93,12 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	})
 }
 
-// Read implements [watchdog.EventStore]. If another program wrote a row with an infinite timestamp or none, Read
+// Read implements [event.Store]. If another program wrote a row with an infinite timestamp or none, Read
 // returns an error that names the row.
-func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]event.Event, error) {
 	events, err := ask(ctx, s, s.do, "read", scanEventOf(aggregateType, aggregateID), selectEvents,
 		aggregateType, aggregateID)
-	slices.SortFunc(events, watchdog.Event.Compare)
+	slices.SortFunc(events, event.Event.Compare)
 	return events, err
 }
 

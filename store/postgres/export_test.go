@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -80,7 +80,7 @@ func (s *Store) Planned(
 		list("list live ones", session.ListQuery{Live: true}),
 		list("list those of a host", session.ListQuery{Host: "host-3"}),
 		list("list the layers of a run", session.ListQuery{Parent: "parent-host-3"}),
-		{"read the events of one", selectEvents, []any{watchdog.AggregateType, judged.RunID}, false},
+		{"read the events of one", selectEvents, []any{event.AggregateType, judged.RunID}, false},
 	}
 	for i := range all {
 		all[i].Statement = s.qualify(all[i].Statement)
@@ -89,7 +89,7 @@ func (s *Store) Planned(
 }
 
 // SelectStatement returns the statement of Select, which Transact uses, too.
-func (s *Store) SelectStatement(asked ...watchdog.Selection) (statement string, arguments []any) {
+func (s *Store) SelectStatement(asked ...event.Selection) (statement string, arguments []any) {
 	return s.qualify(selectSelected), selectArguments(asked)
 }
 
@@ -120,10 +120,10 @@ func arrayOf[T any](all []T, add func(array, T) array) string {
 
 // What a store is.
 var (
-	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.LayerStore         = (*Store)(nil)
-	_ session.Store               = (*Store)(nil)
-	_ session.Listener            = (*Store)(nil)
-	_ session.Lister              = (*Store)(nil)
-	_ session.BatchCanceller      = (*Store)(nil)
+	_ event.TransactionalStore = (*Store)(nil)
+	_ event.LayerStore         = (*Store)(nil)
+	_ session.Store            = (*Store)(nil)
+	_ session.Listener         = (*Store)(nil)
+	_ session.Lister           = (*Store)(nil)
+	_ session.BatchCanceller   = (*Store)(nil)
 )

@@ -16,17 +16,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
 func cancelOf(id, runID string) session.CancelRequest {
-	e := watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+	e := event.Event{
+		ID: id, AggregateType: event.AggregateType, AggregateID: runID, Type: event.Cancel,
 		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: noon,
 	}
-	return session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
+	return session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []event.Event{e}}
 }
 
 func attach(tb testing.TB, s session.Store, runID string) session.Session {
@@ -61,7 +61,7 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 	all.Wait()
 	require.EqualValues(t, 10, won.Load())
 	for _, judged := range sessions {
-		events, err := s.Read(t.Context(), watchdog.AggregateType, judged.RunID)
+		events, err := s.Read(t.Context(), event.AggregateType, judged.RunID)
 		require.NoError(t, err)
 		require.Len(t, events, 1)
 	}

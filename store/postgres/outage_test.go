@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -173,7 +174,7 @@ func TestErrorsNameHost(t *testing.T) {
 		mustExec(t, hostPool(t, direct), "ALTER TABLE events RENAME TO hidden")
 		names(s.Append(t.Context(), numbered(1)))
 		names(s.Transact(t.Context(), counting("run-1")))
-		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+		_, err := s.Read(t.Context(), event.AggregateType, "run-1")
 		names(err)
 		require.NotContains(t, only.Append(t.Context(), numbered(1)).Error(), "server ", "there is one host")
 		mustExec(t, hostPool(t, direct), "ALTER TABLE hidden RENAME TO events")
@@ -364,7 +365,7 @@ func TestSweepStandbyAway(t *testing.T) {
 		require.Equal(t, 1, row.Resumes)
 		require.NotEmpty(t, keys[runNumber(i)])
 		require.Equal(t, []string{"1"}, texts(t, pool, fmt.Sprintf(`SELECT count(*)::text FROM events
-			WHERE aggregate_id = '%s' AND event_type = '%s'`, runNumber(i), watchdog.EventCancel)))
+			WHERE aggregate_id = '%s' AND event_type = '%s'`, runNumber(i), event.Cancel)))
 	}
 }
 

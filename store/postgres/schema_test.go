@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
@@ -277,7 +277,7 @@ func TestSearchPath(t *testing.T) {
 		}
 	})
 	t.Run("for events", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	})
 	t.Run("for sessions", func(t *testing.T) {
 		testrun.LongOnly(t)

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // selectSelected reads several selections. Its rows have the place of their selection in the list, from 1.
@@ -50,9 +49,9 @@ const selectSelected = `WITH asked AS MATERIALIZED (SELECT a.*, l.kinds, CASE WH
 		WHERE id {=} w.id AND coalesce(aggregate_type {=} asked.kind, false)
 			AND coalesce(aggregate_id {=} asked.aggregate, false) OFFSET 0) AS e`
 
-// Select implements [watchdog.TransactionalStore], in one round trip. Its errors are those of [Store.Read].
-func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
-	asked := []watchdog.Selection{selection}
+// Select implements [event.TransactionalStore], in one round trip. Its errors are those of [Store.Read].
+func (s *Store) Select(ctx context.Context, selection event.Selection) ([]event.Event, error) {
+	asked := []event.Selection{selection}
 	rows, err := ask(ctx, s, s.do, "select from", scanSelected, selectSelected, selectArguments(asked)...)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]wat
 	return sortSelected(asked, rows)[0], nil
 }
 
-func selectArguments(asked []watchdog.Selection) []any {
+func selectArguments(asked []event.Selection) []any {
 	var kinds, aggregates, since, ids, idPlaces, latest, latestPlaces, until, known array
 	for i, a := range asked {
 		place := int64(i) + 1
@@ -98,7 +97,7 @@ func (a array) since(since time.Time) array {
 
 type selectedRow struct {
 	place int64
-	event watchdog.Event
+	event event.Event
 }
 
 func scanSelected(row pgx.CollectableRow) (r selectedRow, err error) {
@@ -106,10 +105,10 @@ func scanSelected(row pgx.CollectableRow) (r selectedRow, err error) {
 	return r, err
 }
 
-func sortSelected(asked []watchdog.Selection, rows []selectedRow) [][]watchdog.Event {
-	selected := make([][]watchdog.Event, len(asked))
+func sortSelected(asked []event.Selection, rows []selectedRow) [][]event.Event {
+	selected := make([][]event.Event, len(asked))
 	for i := range selected {
-		selected[i] = []watchdog.Event{}
+		selected[i] = []event.Event{}
 	}
 	for _, r := range rows {
 		a := asked[r.place-1]
@@ -117,8 +116,8 @@ func sortSelected(asked []watchdog.Selection, rows []selectedRow) [][]watchdog.E
 		selected[r.place-1] = append(selected[r.place-1], r.event)
 	}
 	for i, events := range selected {
-		slices.SortFunc(events, watchdog.Event.Compare)
-		selected[i] = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
+		slices.SortFunc(events, event.Event.Compare)
+		selected[i] = slices.CompactFunc(events, func(a, b event.Event) bool { return a.ID == b.ID })
 	}
 	return selected
 }
@@ -128,7 +127,7 @@ func sortSelected(asked []watchdog.Selection, rows []selectedRow) [][]watchdog.E
 // The server fails to read a payload with an escape such as \u0000, and an index on what it reads would refuse the
 // event. So all payloads with \u have one key, and Layers decodes them. The key is cut: an index entry has a limit.
 const (
-	namesParent = `aggregate_type {=} '` + watchdog.AggregateType + `' AND ` +
+	namesParent = `aggregate_type {=} '` + event.AggregateType + `' AND ` +
 		`pg_catalog.strpos(payload::{text}, '"parent"') {>} 0`
 	escaped   = `E'\\u'`
 	parentKey = `CASE WHEN pg_catalog.strpos(payload::{text}, ` + escaped + `) {>} 0 THEN ` + escaped + `
@@ -142,7 +141,7 @@ const selectLayers = `SELECT aggregate_id, payload::{text} FROM SCHEMA.events
 	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[
 		pg_catalog.left($1::{text}, 255), ` + escaped + `])`
 
-// Layers implements [watchdog.LayerStore], in one round trip. It reads the events that name the parent, and all events
+// Layers implements [event.LayerStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
 	if parent == "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gotest.tools/v3/golden"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -34,7 +34,7 @@ func TestSelectFarTimes(t *testing.T) {
 		events, err := s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
 		require.Len(t, events, want, year)
-		selection.LatestOf = []string{watchdog.EventWarning}
+		selection.LatestOf = []string{event.Warning}
 		events, err = s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
 		require.Len(t, events, 1, year)
@@ -180,7 +180,7 @@ func TestOperations(t *testing.T) {
 		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
 		left := []string{"ended today", "mixed without a session", "old but active", "to be started"}
 		require.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
-			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
+			WHERE aggregate_type = $1 ORDER BY 1`, event.AggregateType)))
 		require.Equal(t, []string{"ended today", "old but active", "to be started"},
 			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
 		require.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
@@ -304,14 +304,14 @@ func TestEventPlans(t *testing.T) {
 			CASE WHEN n % 50 = 0 THEN json_build_object('parent', 'run-' || n % 1000) ELSE '{"n":1}' END,
 			timestamptz '2026-03-04 12:00:00Z' + n * interval '1 second' FROM generate_series(1, 100000) AS n`)
 	late := noon.Add(99_990 * time.Second)
-	selection := watchdog.Selection{
-		AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: late, LatestOf: []string{"type-1"},
+	selection := event.Selection{
+		AggregateType: event.AggregateType, AggregateID: "run-1", Since: late, LatestOf: []string{"type-1"},
 		IDs: []string{"event-1", "event-99", "event-100"},
 	}
 	events, err := s.Select(t.Context(), selection)
 	require.NoError(t, err)
 	require.Len(t, events, 10+1+2)
-	var many []watchdog.Selection
+	var many []event.Selection
 	for range 128 {
 		many = append(many, selection)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
@@ -114,7 +114,7 @@ func claimArguments(judged session.Session, c session.ClaimRequest) []any {
 }
 
 // Warn implements [session.Store], in one round trip.
-func (s *Store) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
+func (s *Store) Warn(ctx context.Context, judged session.Session, events []event.Event) (session.Outcome, error) {
 	columns, err := storeflow.Encode("warn", judged, events, encode)
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
 	var rows []storeflow.Judged
-	var ends []watchdog.Event
+	var ends []event.Event
 	var found []sessionRow
 	err = s.inTransaction(ctx, func(t *transaction) error {
 		err := t.send(reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),

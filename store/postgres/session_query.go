@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
@@ -185,7 +185,7 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 		return nil, err
 	}
 	counts, err := ask(ctx, s, s.do, "count cancels in", pgx.RowToStructByPos[session.CancelCount],
-		fmt.Sprintf(selectHistory, dimensions[h.By]), watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
+		fmt.Sprintf(selectHistory, dimensions[h.By]), event.Cancel, event.AggregateType, h.From, h.To)
 	if h.By == session.ByReason {
 		counts = decodeReasons(counts)
 	}

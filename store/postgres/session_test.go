@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -216,14 +217,14 @@ func cancelAllMeanwhile(t *testing.T, s *postgres.Store, all []session.BatchedCa
 func completing(t *testing.T, dsn, id, runID string) pgx.Tx {
 	t.Helper()
 	return begun(t, hostPool(t, dsn), `INSERT INTO events SELECT $1, $2, $3, $4, '{}', now()`,
-		id, watchdog.AggregateType, runID, watchdog.EventComplete)
+		id, event.AggregateType, runID, event.Complete)
 }
 
 func cancelWithResume(id, runID string) session.CancelRequest {
 	c := cancelOf(id, runID)
 	resume := c.Events[0]
-	resume.ID, resume.Type = "resume of "+runID, watchdog.EventResume
-	c.Events, c.Resumes, c.StopFailed, c.By = []watchdog.Event{resume, c.Events[0]}, 1, true, "pass"
+	resume.ID, resume.Type = "resume of "+runID, event.Resume
+	c.Events, c.Resumes, c.StopFailed, c.By = []event.Event{resume, c.Events[0]}, 1, true, "pass"
 	return c
 }
 
@@ -379,7 +380,7 @@ func TestClaimAtItsEnd(t *testing.T) {
 		s, pool := openNew(t)
 		judged := attach(t, s, "run-1")
 		showing(t, pool, map[string]string{"claim": "'pass'", "claimed_until": at})
-		outcome, err := s.Warn(t.Context(), judged, []watchdog.Event{numbered(1)})
+		outcome, err := s.Warn(t.Context(), judged, []event.Event{numbered(1)})
 		require.NoError(t, err)
 		require.Equal(t, want, outcome, at)
 	}

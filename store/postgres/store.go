@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Store is a [watchdog.TransactionalStore], a [watchdog.LayerStore], a [session.Store], a [session.Listener], a
+// A Store is a [event.TransactionalStore], a [event.LayerStore], a [session.Store], a [session.Listener], a
 // [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment describes its tables.
 // [Open] and [New] return one. It is safe for concurrent use, and several processes may use one database.
 type Store struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		s := open(t)
-		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	}
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) { keepsRules(t, open) })
@@ -98,9 +98,9 @@ func TestSessions(t *testing.T) {
 
 func TestDurable(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
+	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		dsn := newDSN(t)
-		return func() (watchdog.EventStore, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
+		return func() (event.Store, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
 	})
 }
 
@@ -120,7 +120,7 @@ func TestTransactionPooler(t *testing.T) {
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		t.Parallel()
 		s := through(t)
-		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
 		testrun.LongOnly(t)
@@ -184,11 +184,11 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 // tableCalls returns every call of a store that reads or writes its tables.
 func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error {
 	judged := session.Session{RunID: "run-1", Attempt: 1}
-	cancel := session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}
-	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}
+	cancel := session.CancelRequest{Reason: "r", Events: []event.Event{numbered(2)}}
+	selection := event.Selection{AggregateType: event.AggregateType, AggregateID: "run-1"}
 	return map[string]func() error{
 		"Append": func() error { return s.Append(ctx, numbered(1)) },
-		"Read":   func() error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
+		"Read":   func() error { return second(s.Read(ctx, event.AggregateType, "run-1")) },
 		"Attach": func() error { return third(s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})) },
 		"Freshen": func() error {
 			return second(s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}}))
@@ -206,7 +206,7 @@ func tableCalls(ctx context.Context, s *postgres.Store) map[string]func() error 
 		"Stalled": func() error { return second(s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})) },
 		"List":    func() error { return second(s.List(ctx, session.ListQuery{Limit: 1})) },
 		"Claim":   func() error { return second(s.Claim(ctx, judged, session.ClaimRequest{By: "pass"})) },
-		"Warn":    func() error { return second(s.Warn(ctx, judged, []watchdog.Event{numbered(3)})) },
+		"Warn":    func() error { return second(s.Warn(ctx, judged, []event.Event{numbered(3)})) },
 		"Cancel":  func() error { return second(s.Cancel(ctx, judged, cancel)) },
 		"CancelAll": func() error {
 			return second(s.CancelAll(ctx, []session.BatchedCancel{{Judged: judged, Request: cancelOf("cancel", "run-1")}}))
@@ -329,7 +329,7 @@ func TestLayers(t *testing.T) {
 func findsLayers(t *testing.T, s putter) {
 	t.Helper()
 	long := strings.Repeat("ü", 255)
-	var events []watchdog.Event
+	var events []event.Event
 	for i, payload := range []string{
 		`{"parent":"run"}`, `{"a":1, "parent" : "run"}`, `{"parent":"r\u0075n"}`, `{"parent":"run","a":"\u0000\ud800"}`,
 		`{"parent":"other","parent":"run"}`, `{"parent":"ru\/n"}`, `{"parent":5}`, `{"parent":null}`, `{"parent":["run"]}`,
@@ -531,16 +531,16 @@ func texts(tb testing.TB, pool *pgxpool.Pool, statement string, arguments ...any
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func numbered(n int64) watchdog.Event {
-	return watchdog.Event{
-		ID: fmt.Sprintf("event-%d", n), AggregateType: watchdog.AggregateType, AggregateID: "run-1",
-		Type: watchdog.EventWarning, Payload: []byte(`{"n":1}`), Timestamp: noon.Add(time.Duration(n) * time.Microsecond),
+func numbered(n int64) event.Event {
+	return event.Event{
+		ID: fmt.Sprintf("event-%d", n), AggregateType: event.AggregateType, AggregateID: "run-1",
+		Type: event.Warning, Payload: []byte(`{"n":1}`), Timestamp: noon.Add(time.Duration(n) * time.Microsecond),
 	}
 }
 
 func read(tb testing.TB, s *postgres.Store) (ids []string) {
 	tb.Helper()
-	events, err := s.Read(tb.Context(), watchdog.AggregateType, "run-1")
+	events, err := s.Read(tb.Context(), event.AggregateType, "run-1")
 	require.NoError(tb, err)
 	for _, e := range events {
 		ids = append(ids, e.ID)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
@@ -104,7 +104,7 @@ const selectIDLength = `SELECT a.atttypmod {-} 4 FROM pg_catalog.pg_attribute AS
 // run that is named by one fits, and its layers do not: their IDs are that of the run, a slash and a name.
 func (s *Store) warnOfNarrowIDs(ctx context.Context, log *slog.Logger) {
 	lengths, err := query(ctx, s, pgx.RowTo[int], selectIDLength, s.schema)
-	if err != nil || len(lengths) == 0 || lengths[0] >= watchdog.MaxAggregateID {
+	if err != nil || len(lengths) == 0 || lengths[0] >= event.MaxAggregateID {
 		return // the next call finds out what failed
 	}
 	log.Warn("the aggregate IDs of the events table are too short for layers, whose IDs are that of the run, a slash and "+

@@ -8,23 +8,23 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
-// Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
+// Transact implements [event.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; five, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
 // aggregate may need two more (three), and a Transact that finds one of its events stored already needs one more (two).
 // If Transact returns an error, the error says whether the events may be stored, and Kept is as it was.
 //
 // Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
 // as long as the context allows. It waits for no other lock for longer than [session.LockWait].
-func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (s *Store) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	return s.write(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
 		if len(exchanges) == 0 {
 			return nil
 		}
-		var kept [][]watchdog.Event
+		var kept [][]event.Event
 		committing := false
 		err := s.inTransaction(ctx, func(t *transaction) (err error) {
 			kept, err = (&exchanging{transaction: t}).carryOut(exchanges)
@@ -56,7 +56,7 @@ var lockBuckets = `WITH locked AS MATERIALIZED (
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
 
-func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
+func (s *Store) buckets(exchanges []*event.Exchange) (buckets []int64) {
 	base := int64(hashOf("watchdog_transact", s.schema)) &^ bucketMask //nolint:gosec // any number will do
 	for _, e := range exchanges {
 		buckets = append(buckets, base|int64(hashOf(e.AggregateType, e.AggregateID)&bucketMask)) //nolint:gosec // a few bits
@@ -75,9 +75,9 @@ type exchanging struct {
 }
 
 // carryOut locks the aggregates, carries out the exchanges in their order, and returns what each kept.
-func (t *exchanging) carryOut(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+func (t *exchanging) carryOut(exchanges []*event.Exchange) ([][]event.Event, error) {
 	t.first = []step{running(t.store, lockBuckets, t.store.buckets(exchanges))}
-	decide := func(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
+	decide := func(x *event.Exchange, selected []event.Event) ([]event.Event, error) {
 		return x.Decide(selected), nil
 	}
 	kept, err := storeflow.CarryOut(t, exchanges, decide)
@@ -88,8 +88,8 @@ func (t *exchanging) carryOut(exchanges []*watchdog.Exchange) ([][]watchdog.Even
 }
 
 // Select implements [storeflow.ExchangeTx], as the next methods do.
-func (t *exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
-	asked := make([]watchdog.Selection, len(exchanges))
+func (t *exchanging) Select(exchanges []*event.Exchange) ([][]event.Event, error) {
+	asked := make([]event.Selection, len(exchanges))
 	for i, e := range exchanges {
 		asked[i] = e.Selection
 	}
@@ -99,7 +99,7 @@ func (t *exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event,
 	return sortSelected(asked, rows), err
 }
 
-func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error) {
+func (t *exchanging) Insert(events []event.Event) (as []event.Event, inserted int, err error) {
 	columns, err := encode(events)
 	if err != nil || len(events) == 0 {
 		return nil, 0, err
@@ -118,7 +118,7 @@ const selectKept = `
 	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::{text}[])`
 
 // Stored has the commit wait for the standby as well if none of the events is new.
-func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err error) {
+func (t *exchanging) Stored(events []event.Event) (rows []event.Event, err error) {
 	var ids array
 	for _, e := range events {
 		ids = appendText(ids, e.ID)
@@ -131,7 +131,7 @@ func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err
 	return rows, err
 }
 
-func scanWhole(row pgx.CollectableRow) (watchdog.Event, error) {
+func scanWhole(row pgx.CollectableRow) (event.Event, error) {
 	var kind, id string
 	e, err := scanEventInto(row, &kind, &id)
 	e.AggregateType, e.AggregateID = kind, id

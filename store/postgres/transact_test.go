@@ -15,35 +15,35 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
 // since1970 selects all events of a run.
-func since1970(runID string) watchdog.Selection {
-	return watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: runID, Since: time.Unix(0, 0)}
+func since1970(runID string) event.Selection {
+	return event.Selection{AggregateType: event.AggregateType, AggregateID: runID, Since: time.Unix(0, 0)}
 }
 
 // counting appends one event to a run, whose ID is the number of those before it.
-func counting(runID string) *watchdog.Exchange {
-	return &watchdog.Exchange{Selection: since1970(runID), Decide: func(selected []watchdog.Event) []watchdog.Event {
+func counting(runID string) *event.Exchange {
+	return &event.Exchange{Selection: since1970(runID), Decide: func(selected []event.Event) []event.Event {
 		e := numbered(int64(len(selected)))
 		e.ID, e.AggregateID = fmt.Sprint(runID, "-", len(selected)), runID
-		return []watchdog.Event{e}
+		return []event.Event{e}
 	}}
 }
 
-func appending(runID string, events ...watchdog.Event) *watchdog.Exchange {
-	e := &watchdog.Exchange{Selection: since1970(runID)}
-	e.Decide = func([]watchdog.Event) []watchdog.Event { return events }
+func appending(runID string, events ...event.Event) *event.Exchange {
+	e := &event.Exchange{Selection: since1970(runID)}
+	e.Decide = func([]event.Event) []event.Event { return events }
 	return e
 }
 
 // countOf returns how many events a run has.
 func countOf(tb testing.TB, s *postgres.Store, runID string) int {
 	tb.Helper()
-	events, err := s.Read(tb.Context(), watchdog.AggregateType, runID)
+	events, err := s.Read(tb.Context(), event.AggregateType, runID)
 	require.NoError(tb, err)
 	return len(events)
 }
@@ -57,7 +57,7 @@ func TestTransactOrder(t *testing.T) {
 	for worker := range 8 {
 		all.Go(func() {
 			for range 10 {
-				var batch []*watchdog.Exchange
+				var batch []*event.Exchange
 				for i := range 100 {
 					batch = append(batch, counting(fmt.Sprint("run-", i)))
 				}
@@ -110,7 +110,7 @@ func TestTransactRoundTrips(t *testing.T) {
 			c.ConnConfig.Tracer, c.ConnConfig.DefaultQueryExecMode, c.MaxConns = counter, mode, 1
 		}))
 		for _, size := range []int{1, 2, 128} {
-			var batch []*watchdog.Exchange
+			var batch []*event.Exchange
 			for i := range size {
 				batch = append(batch, counting(fmt.Sprint("run-", i)))
 			}
@@ -134,7 +134,7 @@ func TestTransactEndedContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		e := counting("run-1")
 		decide := e.Decide
-		e.Decide = func(selected []watchdog.Event) []watchdog.Event {
+		e.Decide = func(selected []event.Event) []event.Event {
 			cancel()
 			return decide(selected)
 		}
@@ -146,7 +146,7 @@ func TestTransactEndedContext(t *testing.T) {
 		deciding, decided := make(chan struct{}), make(chan struct{})
 		first := counting("run-3")
 		decide := first.Decide
-		first.Decide = func(selected []watchdog.Event) []watchdog.Event {
+		first.Decide = func(selected []event.Event) []event.Event {
 			close(deciding)
 			<-decided
 			return decide(selected)
@@ -187,7 +187,7 @@ func TestTransactPanic(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, newDSN(t)+"&pool_max_conns=1", postgres.Config{})
 	e := counting("run-1")
-	e.Decide = func([]watchdog.Event) []watchdog.Event { panic("decide") }
+	e.Decide = func([]event.Event) []event.Event { panic("decide") }
 	require.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
 	require.NoError(t, s.Transact(t.Context(), counting("run-1")))
 	require.Zero(t, countOf(t, s, "run-2"))
@@ -201,7 +201,7 @@ func TestTransactSchemas(t *testing.T) {
 	there := openAt(t, dsn, postgres.Config{Schema: "there"})
 	e := counting("run-1")
 	decide := e.Decide
-	e.Decide = func(selected []watchdog.Event) []watchdog.Event {
+	e.Decide = func(selected []event.Event) []event.Event {
 		require.NoError(t, there.Transact(t.Context(), counting("run-1")))
 		return decide(selected)
 	}
@@ -247,7 +247,7 @@ func TestDeadlockRepeated(t *testing.T) {
 	require.NoError(t, err)
 	theirs := make(chan error, 1)
 	second, tries := appending("run-1", numbered(2)), 0
-	second.Decide = func([]watchdog.Event) []watchdog.Event {
+	second.Decide = func([]event.Event) []event.Event {
 		if tries++; tries == 1 {
 			go func() { // it waits for us, and then we wait for it
 				_, err := tx.Exec(t.Context(), insert, "event-1")
@@ -255,7 +255,7 @@ func TestDeadlockRepeated(t *testing.T) {
 			}()
 			waitForLock(t, pool)
 		}
-		return []watchdog.Event{numbered(2)}
+		return []event.Event{numbered(2)}
 	}
 	require.NoError(t, s.Transact(t.Context(), appending("run-1", numbered(1)), second))
 	require.NoError(t, <-theirs)

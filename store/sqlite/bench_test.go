@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -55,7 +55,7 @@ func eachWriter(b *testing.B, writers int, call func(n int64) error) {
 }
 
 // byHand creates the table as Open does, and returns the insert that a program without this package would write.
-func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
+func byHand(b *testing.B) func(context.Context, event.Event) error {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "events.db")
 	s, err := sqlite.Open(b.Context(), file)
@@ -66,7 +66,7 @@ func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
 		(id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 	require.NoError(b, err)
 	b.Cleanup(func() { insert.Close() })
-	return func(ctx context.Context, e watchdog.Event) error {
+	return func(ctx context.Context, e event.Event) error {
 		_, err := insert.ExecContext(ctx, e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload),
 			e.Timestamp.UTC().Format("2006-01-02 15:04:05.000000"), nil)
 		return err

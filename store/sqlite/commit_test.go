@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -136,7 +137,7 @@ func TestDoneContext(t *testing.T) {
 	require.ErrorIs(t, second(sqlite.Open(ctx, file)), context.Canceled)
 	require.Empty(t, files(t, file))
 	s := openAt(t, file)
-	require.ErrorIs(t, second(s.Read(ctx, watchdog.AggregateType, "run-1")), context.Canceled)
+	require.ErrorIs(t, second(s.Read(ctx, event.AggregateType, "run-1")), context.Canceled)
 }
 
 // The tests in this file run in synctest bubbles. A gate blocks a commit, and synctest.Wait returns when all other
@@ -195,7 +196,7 @@ func later(call func() error) <-chan error {
 	return done
 }
 
-func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event) <-chan error {
+func appendLater(ctx context.Context, s *sqlite.Store, events ...event.Event) <-chan error {
 	return later(func() error { return s.Append(ctx, events...) })
 }
 
@@ -223,7 +224,7 @@ func TestSharedCommitLimit(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		var results []<-chan error
 		for batch := range int64(3) {
-			var events []watchdog.Event
+			var events []event.Event
 			for n := range int64(sqlite.MaxRows/2 - 1) {
 				events = append(events, numbered(1+batch*sqlite.MaxRows+n))
 			}
@@ -263,7 +264,7 @@ func TestCancelWaiting(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, s *sqlite.Store) error{
 		"an append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(1)) },
 		"a transaction": func(ctx context.Context, s *sqlite.Store) error {
-			return s.Transact(ctx, exchange(func([]watchdog.Event) []watchdog.Event {
+			return s.Transact(ctx, exchange(func([]event.Event) []event.Event {
 				t.Error("Decide was called")
 				return nil
 			}))
@@ -488,13 +489,13 @@ func openSource(tb testing.TB, source string) *sql.DB {
 }
 
 // decides returns an exchange of run-1 that decides the same whatever is stored.
-func decides(events ...watchdog.Event) *watchdog.Exchange {
-	return exchange(func([]watchdog.Event) []watchdog.Event { return events })
+func decides(events ...event.Event) *event.Exchange {
+	return exchange(func([]event.Event) []event.Event { return events })
 }
 
-func exchange(decide func(selected []watchdog.Event) []watchdog.Event) *watchdog.Exchange {
-	return &watchdog.Exchange{
-		Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon},
+func exchange(decide func(selected []event.Event) []event.Event) *event.Exchange {
+	return &event.Exchange{
+		Selection: event.Selection{AggregateType: event.AggregateType, AggregateID: "run-1", Since: noon},
 		Decide:    decide,
 	}
 }
@@ -513,7 +514,7 @@ func TestSharedTransactions(t *testing.T) {
 		synctest.Wait()
 		g.release()
 		require.NoError(t, errors.Join(<-results[0], <-results[1]))
-		require.ErrorIs(t, <-results[2], watchdog.ErrInvalid)
+		require.ErrorIs(t, <-results[2], event.ErrInvalid)
 		require.Equal(t, []string{"event-0", "event-1", "event-2"}, ids(read(t, s)))
 		require.Equal(t, []string{"event-1"}, ids(good.Kept))
 	})
@@ -531,7 +532,7 @@ func TestDecideFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls int
-			failing := exchange(func([]watchdog.Event) []watchdog.Event {
+			failing := exchange(func([]event.Event) []event.Event {
 				calls++
 				test.fail()
 				return nil
@@ -571,25 +572,25 @@ func TestTransactSelectsAsSelect(t *testing.T) {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for run := range 20 {
 		for i := range 6 {
-			err := s.Append(t.Context(), watchdog.Event{
-				ID: fmt.Sprintf("e-%d-%d", run, i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", run),
-				Type: watchdog.EventWarning, Payload: []byte(`{}`), Timestamp: start.Add(time.Duration(i) * time.Hour),
+			err := s.Append(t.Context(), event.Event{
+				ID: fmt.Sprintf("e-%d-%d", run, i), AggregateType: event.AggregateType, AggregateID: fmt.Sprint("run-", run),
+				Type: event.Warning, Payload: []byte(`{}`), Timestamp: start.Add(time.Duration(i) * time.Hour),
 			})
 			require.NoError(t, err)
 		}
 	}
 	mustExec(t, openPlain(t, file), `UPDATE events SET timestamp = replace(timestamp, ' ', 'T') WHERE id LIKE '%-4'`)
-	var exchanges []*watchdog.Exchange
-	got := map[int][]watchdog.Event{}
+	var exchanges []*event.Exchange
+	got := map[int][]event.Event{}
 	for run := range 20 {
-		selection := watchdog.Selection{
-			AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", run),
+		selection := event.Selection{
+			AggregateType: event.AggregateType, AggregateID: fmt.Sprint("run-", run),
 			IDs: []string{fmt.Sprintf("e-%d-0", run), fmt.Sprintf("e-%d-5", run), fmt.Sprintf("e-%d-1", run+1)},
 		}
 		if run%3 > 0 {
 			selection.Since = start.Add(time.Duration(run%5) * time.Hour)
 		}
-		exchanges = append(exchanges, &watchdog.Exchange{Selection: selection, Decide: func(selected []watchdog.Event) []watchdog.Event {
+		exchanges = append(exchanges, &event.Exchange{Selection: selection, Decide: func(selected []event.Event) []event.Event {
 			got[run] = selected
 			return nil
 		}})
@@ -644,10 +645,10 @@ func TestPauseUnderLock(t *testing.T) {
 					t.Errorf("the run lasted %v, and 20 s of them were an approval; it has 10 s", lasted)
 				}
 				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-				events, err := s.Read(t.Context(), watchdog.AggregateType, "s-1")
+				events, err := s.Read(t.Context(), event.AggregateType, "s-1")
 				require.NoError(t, err)
-				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
-					if !slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.Type == kind }) {
+				for _, kind := range []string{event.Hold, event.Release, event.Cancel} {
+					if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == kind }) {
 						t.Errorf("%s is not stored", kind)
 					}
 				}

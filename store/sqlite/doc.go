@@ -1,4 +1,4 @@
-// Package sqlite is the embedded [watchdog.EventStore] and [session.Store]: one SQLite file, a driver in pure Go, no
+// Package sqlite is the embedded [event.Store] and [session.Store]: one SQLite file, a driver in pure Go, no
 // server.
 //
 // # Opening
@@ -79,5 +79,5 @@
 // Between calls a store runs no goroutine of its own. A store from [Open] has the one goroutine that every sql.DB has.
 //
 // Package sqlite does not delete or change events, does not take a backup, and does not open a database in memory: use
-// [watchdog.Memory] for that.
+// [event.Memory] for that.
 package sqlite

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
-// Append implements [watchdog.EventStore]. It returns when the events are durable, or when ctx is done. In that case
+// Append implements [event.Store]. It returns when the events are durable, or when ctx is done. In that case
 // the events are not stored, unless they were being written at that moment; the error says which. An append costs one
 // sync of the disk, which it shares with the appends of other goroutines.
-func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
+func (s *Store) Append(ctx context.Context, events ...event.Event) error {
 	rows, err := encode(events)
 	if err != nil {
 		return err
@@ -24,12 +24,12 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	return s.change(ctx, "append events", len(rows), func(t *transaction) { t.insertEvents(rows) })
 }
 
-// Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read
+// Read implements [event.Store]. If another program wrote a row whose timestamp or payload cannot be read, Read
 // returns an error that names the row.
-func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]event.Event, error) {
 	events, err := readRows(ctx, s, "events", scanEvent(aggregateType, aggregateID), selectEvents,
 		aggregateType, aggregateID)
-	slices.SortStableFunc(events, watchdog.Event.Compare) // timestamps of other writers may not sort as text
+	slices.SortStableFunc(events, event.Event.Compare) // timestamps of other writers may not sort as text
 	return events, err
 }
 
@@ -40,7 +40,7 @@ const selectEvents = `SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofA
 type row [7]string
 
 // encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
-func encode(events []watchdog.Event) ([]row, error) {
+func encode(events []event.Event) ([]row, error) {
 	if err := storeflow.Validate(events); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (r *eventRow) scan(rows *sql.Rows, before ...any) error {
 }
 
 // event returns the row as an event of the aggregate. Its errors never contain a payload.
-func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, err error) {
+func (r *eventRow) event(aggregateType, aggregateID string) (e event.Event, err error) {
 	e.ID, e.AggregateType, e.AggregateID = r.id.String, aggregateType, aggregateID
 	e.Type, e.ConsensusID = r.kind.String, r.consensus.String
 	if e.Timestamp, err = parseTime(r.timestamp.String); err != nil {
@@ -75,8 +75,8 @@ func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, e
 	return e, nil
 }
 
-func scanEvent(aggregateType, aggregateID string) func(*sql.Rows) (watchdog.Event, error) {
-	return func(rows *sql.Rows) (e watchdog.Event, err error) {
+func scanEvent(aggregateType, aggregateID string) func(*sql.Rows) (event.Event, error) {
+	return func(rows *sql.Rows) (e event.Event, err error) {
 		var r eventRow
 		if err = r.scan(rows); err == nil {
 			e, err = r.event(aggregateType, aggregateID)

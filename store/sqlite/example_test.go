@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -26,11 +27,11 @@ func Example() {
 	}
 	defer store.Close()
 
-	cancel := watchdog.Event{
+	cancel := event.Event{
 		ID:            "5f1c0f3a-7a1e-5b6e-9a53-0d8c6f1c2b7a",
-		AggregateType: watchdog.AggregateType,
+		AggregateType: event.AggregateType,
 		AggregateID:   "session-1",
-		Type:          watchdog.EventCancel,
+		Type:          event.Cancel,
 		Payload:       []byte(`{"reason":"wall_clock_exceeded"}`),
 		Timestamp:     time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
 	}
@@ -40,7 +41,7 @@ func Example() {
 		}
 	}
 
-	events, err := store.Read(ctx, watchdog.AggregateType, "session-1")
+	events, err := store.Read(ctx, event.AggregateType, "session-1")
 	if err != nil {
 		panic(err)
 	}

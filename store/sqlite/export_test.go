@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -70,9 +70,9 @@ func (s *Store) Connections() int { return s.db.Stats().OpenConnections }
 
 // What a store is.
 var (
-	_ session.Store               = (*Store)(nil)
-	_ session.Lister              = (*Store)(nil)
-	_ session.BatchCanceller      = (*Store)(nil)
-	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.LayerStore         = (*Store)(nil)
+	_ session.Store            = (*Store)(nil)
+	_ session.Lister           = (*Store)(nil)
+	_ session.BatchCanceller   = (*Store)(nil)
+	_ event.TransactionalStore = (*Store)(nil)
+	_ event.LayerStore         = (*Store)(nil)
 )

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -163,15 +164,15 @@ func heldEvents(t *testing.T, s *sqlite.Store) (holds map[string]*heldEvent, tak
 	t.Helper()
 	holds = map[string]*heldEvent{}
 	own := map[string]*heldEvent{}
-	all, err := s.Read(t.Context(), watchdog.AggregateType, heldRun.ID)
+	all, err := s.Read(t.Context(), event.AggregateType, heldRun.ID)
 	require.NoError(t, err)
 	for _, e := range all {
 		p := &heldEvent{at: e.Timestamp}
 		require.NoError(t, json.Unmarshal(e.Payload, p))
 		switch {
-		case e.Type == watchdog.EventHold:
+		case e.Type == event.Hold:
 			holds[e.ID] = p
-		case e.Type != watchdog.EventRelease:
+		case e.Type != event.Release:
 		case p.TakenBy != "":
 			taken = append(taken, p)
 		default:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -68,7 +68,7 @@ func saysGone(t *testing.T, s *sqlite.Store, file, says string, goes func(t *tes
 	}
 	isGone(t, s.Close(), "close event database", file, says)
 	require.NoError(t, s.Close(), "closed again")
-	require.ErrorIs(t, second(s.Read(t.Context(), watchdog.AggregateType, "run-1")), sqlite.ErrClosed)
+	require.ErrorIs(t, second(s.Read(t.Context(), event.AggregateType, "run-1")), sqlite.ErrClosed)
 }
 
 // inFolder runs a test in a bubble, with a file in a folder that the test may rename.
@@ -373,7 +373,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		s := openAt(t, file)
-		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+		_, err := s.Read(t.Context(), event.AggregateType, "run-1")
 		errorSays(t, err, "malformed", file)
 	})
 	t.Run("that is empty is a new database", func(t *testing.T) {
@@ -450,7 +450,7 @@ func fileWithEvents(t *testing.T, n int64) []byte {
 	t.Helper()
 	file := newFile(t)
 	s := openAt(t, file)
-	var events []watchdog.Event
+	var events []event.Event
 	for i := range n {
 		events = append(events, numbered(i))
 	}
@@ -471,7 +471,7 @@ func TestInvalidPaths(t *testing.T) {
 	for name, test := range map[string]struct{ path, says string }{
 		"empty":                     {"", "empty"},
 		"blank":                     {"  ", "empty"},
-		"in memory":                 {":memory:", "watchdog.Memory"},
+		"in memory":                 {":memory:", "event.Memory"},
 		"a URI":                     {"file:events.db?mode=ro", "New"},
 		"a directory":               {folder, "is a directory"},
 		"the name of a directory":   {filepath.Join(folder, "none") + "/", "names a directory"},

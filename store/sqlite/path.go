@@ -22,7 +22,7 @@ func absolutePath(path string, check func(file string) error) (string, error) {
 	case strings.TrimSpace(path) == "":
 		return "", errors.New("the path is empty: name a file, such as state/events.db")
 	case path == ":memory:":
-		return "", errors.New("a database in memory keeps nothing: use watchdog.Memory, which needs no database")
+		return "", errors.New("a database in memory keeps nothing: use event.Memory, which needs no database")
 	case strings.HasPrefix(path, "file:"):
 		return "", fmt.Errorf("%s is a URI: use a plain path, "+
 			"or open the URI with sql.Open and pass the database to New", path)

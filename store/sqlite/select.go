@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
@@ -46,18 +46,18 @@ const (
 		WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` AND ?4 IS NOT NULL`
 )
 
-// Select implements [watchdog.TransactionalStore], with one query. It reads what it selects, and besides the events of
+// Select implements [event.TransactionalStore], with one query. It reads what it selects, and besides the events of
 // the aggregate whose timestamps another program wrote in a form of its own. If one of these cannot be read, Select
 // returns an error that names the row, as Read does. Unlike Read, it does not see unreadable rows of the form
 // "2006-01-02 15:04:05.000000" that it has not to read.
-func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
-	return readAs(ctx, s, "events", func(r reading) ([]watchdog.Event, error) {
+func (s *Store) Select(ctx context.Context, selection event.Selection) ([]event.Event, error) {
+	return readAs(ctx, s, "events", func(r reading) ([]event.Event, error) {
 		r.lazy = &s.selection
 		return selected(r, selection)
 	})
 }
 
-func selected(on querier, s watchdog.Selection) ([]watchdog.Event, error) {
+func selected(on querier, s event.Selection) ([]event.Event, error) {
 	if s.Until.IsZero() {
 		s.Known = 0
 	}
@@ -76,13 +76,13 @@ func jsonArray[T any](all []T) string {
 }
 
 // selectedOf keeps what a selection selects of the events that were found, each once, in their order.
-func selectedOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
-	slices.SortStableFunc(events, watchdog.Event.Compare)
-	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
+func selectedOf(events []event.Event, s event.Selection) []event.Event {
+	slices.SortStableFunc(events, event.Event.Compare)
+	events = slices.CompactFunc(events, func(a, b event.Event) bool { return a.ID == b.ID })
 	from, latest := len(events), ""
 	if !s.Since.IsZero() {
-		since := watchdog.Event{Timestamp: storeflow.Truncate(s.Since)} // comes before every event of that time: it has no ID
-		from, _ = slices.BinarySearchFunc(events, since, watchdog.Event.Compare)
+		since := event.Event{Timestamp: storeflow.Truncate(s.Since)} // comes before every event of that time: it has no ID
+		from, _ = slices.BinarySearchFunc(events, since, event.Event.Compare)
 		for _, e := range events[:from] {
 			if slices.Contains(s.LatestOf, e.Type) {
 				latest = e.ID
@@ -114,7 +114,7 @@ const selectMany = `WITH asked AS MATERIALIZED (
 			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
 
 // askedOf returns the selections as selectMany reads them: each is its aggregate, Since, empty for none, and its IDs.
-func askedOf(exchanges []*watchdog.Exchange) [][]string {
+func askedOf(exchanges []*event.Exchange) [][]string {
 	asked, texts := make([][]string, len(exchanges)), make([]string, 0, 5*len(exchanges)) // most have two IDs
 	for i, x := range exchanges {
 		first, since := len(texts), ""
@@ -127,7 +127,7 @@ func askedOf(exchanges []*watchdog.Exchange) [][]string {
 	return asked
 }
 
-func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdog.Event) error {
+func (t *transaction) selectMany(exchanges []*event.Exchange, all [][]event.Event) error {
 	err := eachRow(t, func(rows *sql.Rows) error {
 		var r eventRow
 		var n int
@@ -151,13 +151,13 @@ const (
 	parentOf = `CASE WHEN NOT json_valid(CAST(payload AS TEXT)) THEN NULL
 		WHEN json_type(CAST(payload AS TEXT), '$.parent') = 'text'
 		THEN json_extract(CAST(payload AS TEXT), '$.parent') END`
-	isLayer = `+aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY AND ` + parentOf + ` IS NOT NULL`
+	isLayer = `+aggregate_type = '` + event.AggregateType + `' COLLATE BINARY AND ` + parentOf + ` IS NOT NULL`
 
 	selectLayers = `SELECT DISTINCT aggregate_id COLLATE BINARY FROM main.events
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// Layers implements [watchdog.LayerStore]. A row of another program whose payload is not JSON has no parent.
+// Layers implements [event.LayerStore]. A row of another program whose payload is not JSON has no parent.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
 	return readRows(ctx, s, "layers", scanOne[string], selectLayers, parent)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -44,20 +44,20 @@ func TestSelectForeignTimes(t *testing.T) {
 		noon.Add(-time.Minute), noon.Add(-time.Second), noon, noon.Add(time.Second), noon.Add(2*time.Second + time.Microsecond),
 		noon.Add(4 * time.Second), noon.Add(5 * time.Second), noon.Add(time.Hour),
 	} {
-		for _, latest := range [][]string{nil, {"host.zulu", "host.east"}, {watchdog.EventCancel}, {"host.blob", "host.of Go"}} {
-			comparesToRead(t, s, watchdog.Selection{Since: since, LatestOf: latest, IDs: []string{"west"}})
+		for _, latest := range [][]string{nil, {"host.zulu", "host.east"}, {event.Cancel}, {"host.blob", "host.of Go"}} {
+			comparesToRead(t, s, event.Selection{Since: since, LatestOf: latest, IDs: []string{"west"}})
 		}
 	}
 	t.Run("and without indexes", func(t *testing.T) {
 		mustExec(t, db, "DROP INDEX watchdog_events_foreign_time", "DROP INDEX watchdog_events_aggregate")
-		comparesToRead(t, s, watchdog.Selection{Since: noon, LatestOf: []string{"host.east"}, IDs: []string{"west"}})
+		comparesToRead(t, s, event.Selection{Since: noon, LatestOf: []string{"host.east"}, IDs: []string{"west"}})
 	})
 }
 
 // comparesToRead checks that Select selects what a filter of Read does.
-func comparesToRead(t *testing.T, s *sqlite.Store, selection watchdog.Selection) {
+func comparesToRead(t *testing.T, s *sqlite.Store, selection event.Selection) {
 	t.Helper()
-	selection.AggregateType, selection.AggregateID = watchdog.AggregateType, "run-1"
+	selection.AggregateType, selection.AggregateID = event.AggregateType, "run-1"
 	var want []string
 	latest := ""
 	all := read(t, s)
@@ -84,8 +84,8 @@ func TestSelectUnreadable(t *testing.T) {
 			mustExec(t, db, tableWith())
 			s := newStore(t, db)
 			mustExec(t, db, foreignRow("odd", "host.note", timestamp))
-			_, err := s.Select(t.Context(), watchdog.Selection{
-				AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon,
+			_, err := s.Select(t.Context(), event.Selection{
+				AggregateType: event.AggregateType, AggregateID: "run-1", Since: noon,
 			})
 			errorSays(t, err, "odd", "timestamp")
 		})
@@ -123,15 +123,15 @@ func TestStoredRow(t *testing.T) {
 	file := newFile(t)
 	s := openAt(t, file)
 	err := s.Append(t.Context(),
-		watchdog.Event{
+		event.Event{
 			ID: "0f0e0d0c-0b0a-5908-8706-050403020100", AggregateType: "runtime_control", AggregateID: "run/with'quote",
-			Type:      watchdog.EventCancel,
+			Type:      event.Cancel,
 			Timestamp: time.Date(2026, 3, 4, 7, 8, 9, 120_300_999, time.FixedZone("east", 2*3600)),
 			Payload:   json.RawMessage(" {\"reason\":\"wall_clock_exceeded\", \"elapsed_seconds\":5}\n"), ConsensusID: "c-1",
 		},
-		watchdog.Event{
+		event.Event{
 			ID: "second", AggregateType: "runtime_control", AggregateID: "run/with'quote",
-			Type: watchdog.EventResume, Timestamp: time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC),
+			Type: event.Resume, Timestamp: time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC),
 			Payload: json.RawMessage(`{}`),
 		},
 	)
@@ -197,7 +197,7 @@ func TestInvalidForeignRows(t *testing.T) {
 			db := hostDatabase(t, newFile(t))
 			mustExec(t, db, tableWith(), `INSERT INTO events (id, aggregate_type, aggregate_id, timestamp, payload)
 				VALUES ('the-event', 'runtime_control', 'run-1', nullif('`+test.timestamp+`', ''), '`+test.payload+`')`)
-			_, err := newStore(t, db).Read(t.Context(), watchdog.AggregateType, "run-1")
+			_, err := newStore(t, db).Read(t.Context(), event.AggregateType, "run-1")
 			errorSays(t, err, "the-event", test.says)
 			if strings.Contains(err.Error(), "canary") || len(err.Error()) > 400 {
 				t.Errorf("the error tells too much: %v", err)
@@ -219,7 +219,7 @@ func TestInsertEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
-			var events []watchdog.Event
+			var events []event.Event
 			for n := range int64(batch.size) {
 				e := numbered(n)
 				if batch.payload != "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
@@ -293,5 +294,5 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 		err = rows.Scan(&c.Key, &c.Count)
 		return c, err
 	}, "SELECT "+historyKeys[h.By]+selectHistory,
-		watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
+		event.Cancel, event.AggregateType, formatTime(h.From), formatTime(h.To))
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
@@ -55,7 +55,7 @@ func (s *Store) Claim(ctx context.Context, judged session.Session, c session.Cla
 }
 
 // Warn implements [session.Store].
-func (s *Store) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
+func (s *Store) Warn(ctx context.Context, judged session.Session, events []event.Event) (session.Outcome, error) {
 	rows, err := storeflow.Encode("warn", judged, events, encode)
 	if err != nil {
 		return "", err
@@ -121,10 +121,10 @@ func (t *transaction) judge(judged session.Session, by string, now time.Time) se
 
 func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	var kind, payload sql.NullString
-	if !t.look(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload) {
+	if !t.look(selectStoredEnd, []any{id, event.AggregateType, judged.RunID}, &kind, &payload) {
 		return false
 	}
-	end := watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)}
+	end := event.Event{Type: kind.String, Payload: stripVersion(payload.String)}
 	status, reason := session.StoredEnd(end)
 	row := t.session(judged.RunID)
 	t.noteEnd(judged)

@@ -19,6 +19,7 @@ import (
 	"gotest.tools/v3/golden"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -94,13 +95,13 @@ func TestUnreadableRowsOnce(t *testing.T) {
 func callsOf(ctx context.Context, s *sqlite.Store) map[string]func() error {
 	run := session.Session{RunID: "run-1"}
 	cancel := session.CancelRequest{Events: cancels(1)}
-	selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon}
+	selection := event.Selection{AggregateType: event.AggregateType, AggregateID: "run-1", Since: noon}
 	return map[string]func() error{
 		"Append":            func() error { return s.Append(ctx, numbered(2)) },
 		"Append of nothing": func() error { return s.Append(ctx) },
 		"Transact":          func() error { return s.Transact(ctx, decides()) },
 		"Transact nothing":  func() error { return s.Transact(ctx) },
-		"Read":              func() error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
+		"Read":              func() error { return second(s.Read(ctx, event.AggregateType, "run-1")) },
 		"Select":            func() error { return second(s.Select(ctx, selection)) },
 		"Layers":            func() error { return second(s.Layers(ctx, "run-1")) },
 		"Attach":            func() error { return third(s.Attach(ctx, run)) },
@@ -162,7 +163,7 @@ func readsOnly(t *testing.T, s *sqlite.Store, fails func(name string, err error)
 }
 
 // cancels returns cancel events of run-1.
-func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
+func cancels(n int64) []event.Event { return []event.Event{numbered(n)} }
 
 func TestClosedStore(t *testing.T) {
 	t.Parallel()
@@ -433,7 +434,7 @@ func (p *pair) step() {
 			return skipped.Gone, err
 		})
 	case 10:
-		e := p.event(runID, watchdog.EventComplete)
+		e := p.event(runID, event.Complete)
 		p.both("Append "+e.ID, func(_ int, s session.Store) (any, error) { return nil, s.Append(ctx, e) })
 	case 11:
 		p.start(runID)
@@ -501,7 +502,7 @@ func (p *pair) freshen(lease string) {
 }
 
 // event returns an event of a run, with one of a few IDs.
-func (p *pair) event(runID, kind string) watchdog.Event {
+func (p *pair) event(runID, kind string) event.Event {
 	p.events++
 	e := numbered(p.events)
 	e.ID, e.AggregateID, e.Type = fmt.Sprint(runID, "-end-", p.rand.IntN(20)), runID, kind
@@ -522,18 +523,18 @@ func (p *pair) judge(runID string) {
 		}
 		return row
 	}
-	e, advisory := p.event(runID, watchdog.EventCancel), p.event(runID, watchdog.EventWarning)
+	e, advisory := p.event(runID, event.Cancel), p.event(runID, event.Warning)
 	switch p.rand.IntN(3) {
 	case 0:
 		c := session.ClaimRequest{By: by, For: pick(p, -time.Hour, time.Hour), EndID: e.ID}
 		p.both(fmt.Sprintf("Claim %s %+v", runID, c), func(_ int, s session.Store) (any, error) { return s.Claim(ctx, judged(s), c) })
 	case 1:
 		p.both("Warn "+runID, func(_ int, s session.Store) (any, error) {
-			return s.Warn(ctx, judged(s), []watchdog.Event{advisory})
+			return s.Warn(ctx, judged(s), []event.Event{advisory})
 		})
 	default:
 		c := session.CancelRequest{
-			By: by, Reason: "r", Resumes: 1, StopFailed: p.rand.IntN(2) == 0, Events: []watchdog.Event{advisory, e},
+			By: by, Reason: "r", Resumes: 1, StopFailed: p.rand.IntN(2) == 0, Events: []event.Event{advisory, e},
 			StartFor: pick(p, 0, time.Hour),
 		}
 		p.both(fmt.Sprintf("Cancel %s by %q with %s", runID, by, e.ID), func(_ int, s session.Store) (any, error) {

@@ -16,7 +16,7 @@ import (
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
 
-// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore] and a [watchdog.LayerStore] in an
+// A Store is a [session.Store], a [session.Lister], a [event.TransactionalStore] and a [event.LayerStore] in an
 // SQLite database; the package comment describes its tables. [Open], [New] and the methods of [Config] return one. It
 // is safe for concurrent use, and several processes may use one file.
 type Store struct {

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
@@ -119,7 +119,7 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
-		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
+		storetest.Run(t, func(t *testing.T) event.Store { return open(t) })
 	})
 }
 
@@ -132,17 +132,17 @@ func TestSessions(t *testing.T) {
 
 func TestDurableFile(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
+	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		file := newFile(t)
-		return func() (watchdog.EventStore, error) { return sqlite.Open(t.Context(), file) }
+		return func() (event.Store, error) { return sqlite.Open(t.Context(), file) }
 	})
 }
 
 func TestDurableHostDatabase(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
+	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		db := hostDatabase(t, newFile(t))
-		return func() (watchdog.EventStore, error) { return sqlite.New(t.Context(), db) }
+		return func() (event.Store, error) { return sqlite.New(t.Context(), db) }
 	})
 }
 
@@ -152,7 +152,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	var calls sync.WaitGroup
 	for n := range int64(32) {
 		calls.Go(func() {
-			_, readErr := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+			_, readErr := s.Read(t.Context(), event.AggregateType, "run-1")
 			for _, err := range []error{readErr, s.Append(t.Context(), numbered(n))} {
 				if err != nil && !errors.Is(err, sqlite.ErrClosed) {
 					t.Errorf("a call while the store closes: %v", err)
@@ -186,21 +186,21 @@ func openAt(tb testing.TB, file string) *sqlite.Store {
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // numbered returns the n-th event of run-1.
-func numbered(n int64) watchdog.Event {
-	return watchdog.Event{
+func numbered(n int64) event.Event {
+	return event.Event{
 		ID:            fmt.Sprintf("event-%d", n),
-		AggregateType: watchdog.AggregateType,
+		AggregateType: event.AggregateType,
 		AggregateID:   "run-1",
-		Type:          watchdog.EventCancel,
+		Type:          event.Cancel,
 		Payload:       fmt.Appendf(nil, `{"reason":"wall_clock_exceeded","n":%d}`, n),
 		Timestamp:     noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
 // read returns the events of run-1.
-func read(tb testing.TB, s *sqlite.Store) []watchdog.Event {
+func read(tb testing.TB, s *sqlite.Store) []event.Event {
 	tb.Helper()
-	events, err := s.Read(tb.Context(), watchdog.AggregateType, "run-1")
+	events, err := s.Read(tb.Context(), event.AggregateType, "run-1")
 	require.NoError(tb, err)
 	return events
 }
@@ -213,7 +213,7 @@ func errorSays(tb testing.TB, err error, texts ...string) {
 	}
 }
 
-func ids(events []watchdog.Event) (names []string) {
+func ids(events []event.Event) (names []string) {
 	for _, e := range events {
 		names = append(names, e.ID)
 	}
@@ -289,9 +289,9 @@ func TestOneConnection(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"))
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, second(s.Read(t.Context(), watchdog.AggregateType, "run")))
-	require.NoError(t, s.Append(t.Context(), watchdog.Event{
-		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run", Type: "note", Payload: []byte("{}"),
+	require.NoError(t, second(s.Read(t.Context(), event.AggregateType, "run")))
+	require.NoError(t, s.Append(t.Context(), event.Event{
+		ID: "1", AggregateType: event.AggregateType, AggregateID: "run", Type: "note", Payload: []byte("{}"),
 		Timestamp: time.Now(),
 	}))
 	require.Equal(t, 1, s.Connections())
@@ -378,7 +378,7 @@ func readOnly(file string) error {
 	if err != nil {
 		return err
 	}
-	events, err := s.Read(context.Background(), watchdog.AggregateType, "run-1")
+	events, err := s.Read(context.Background(), event.AggregateType, "run-1")
 	if err != nil {
 		return err
 	}
@@ -515,7 +515,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 	}
 }
 
-var _ watchdog.EventStore = (*sqlite.Store)(nil)
+var _ event.Store = (*sqlite.Store)(nil)
 
 // TestImpatientCallers protects, under the race detector, that what a call returns whose context ends while it is being
 // written is not written any more, as the named result of a function was to which the write belonged.

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/internal/storeflow"
 )
 
-// Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits
+// Transact implements [event.TransactionalStore]. Like Append it shares a transaction with other writes and waits
 // for its commit, and the error says whether something may still be stored when ctx is done. Decide is called in
 // another goroutine, with the write lock of the database held. It is not called any more when Transact has returned. If
 // Decide panics, nothing is stored and Transact panics.
-func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+func (s *Store) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	d := &decider{exchanges: exchanges}
 	err := s.change(ctx, "transact", len(exchanges), d.write)
 	if panicked := d.finish(); panicked != nil {
@@ -32,12 +32,12 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 
 // A decider is one call of Transact. The committer writes with it, and may do so again in another transaction.
 type decider struct {
-	exchanges []*watchdog.Exchange
+	exchanges []*event.Exchange
 
 	mu       sync.Mutex // held while Decide is called
 	finished bool       // Transact returns, or Decide failed: it must not be called again
 	panicked any        // nil if Decide did not panic
-	kept     [][]watchdog.Event
+	kept     [][]event.Event
 }
 
 // write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit.
@@ -46,7 +46,7 @@ func (d *decider) write(t *transaction) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var kept [][]watchdog.Event
+		var kept [][]event.Event
 		defer func() {
 			panicked := recover()
 			d.mu.Lock()
@@ -62,7 +62,7 @@ func (d *decider) write(t *transaction) {
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
 var errNotDecided = errors.New("nothing was decided")
 
-func (d *decider) decide(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
+func (d *decider) decide(x *event.Exchange, selected []event.Event) ([]event.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.finished {
@@ -85,9 +85,9 @@ func (d *decider) finish() (panicked any) {
 type exchanging struct{ *transaction }
 
 // Select implements [storeflow.ExchangeTx], as the next methods do, with one query if it can.
-func (t exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
-	all := make([][]watchdog.Event, len(exchanges))
-	latest := func(x *watchdog.Exchange) bool { return len(x.LatestOf) > 0 }
+func (t exchanging) Select(exchanges []*event.Exchange) ([][]event.Event, error) {
+	all := make([][]event.Event, len(exchanges))
+	latest := func(x *event.Exchange) bool { return len(x.LatestOf) > 0 }
 	if len(exchanges) > 1 && !slices.ContainsFunc(exchanges, latest) {
 		return all, t.selectMany(exchanges, all)
 	}
@@ -100,7 +100,7 @@ func (t exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, 
 	return all, nil
 }
 
-func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error) {
+func (t exchanging) Insert(events []event.Event) (as []event.Event, inserted int, err error) {
 	rows, err := encode(events)
 	if err != nil {
 		return nil, 0, err
@@ -115,12 +115,12 @@ func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, insert
 const selectStored = `SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
 	WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?1))`
 
-func (t exchanging) Stored(events []watchdog.Event) ([]watchdog.Event, error) {
+func (t exchanging) Stored(events []event.Event) ([]event.Event, error) {
 	ids := make([]string, len(events))
 	for i, e := range events {
 		ids[i] = e.ID
 	}
-	return rowsOf(t, func(rows *sql.Rows) (e watchdog.Event, err error) {
+	return rowsOf(t, func(rows *sql.Rows) (e event.Event, err error) {
 		var r eventRow
 		var kind, id string
 		if err = r.scan(rows, &kind, &id); err == nil {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -195,7 +196,7 @@ func race(t *testing.T, database string) {
 			require.Equal(t, startedAt, said.Stop.StartedAt)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
-			require.Equal(t, 1, count(h, watchdog.EventCancel))
+			require.Equal(t, 1, count(h, event.Cancel))
 		})
 		t.Run(fmt.Sprintf("eight processes that resume at once get one window, run %d", n), func(t *testing.T) {
 			j.Budget = time.Hour
@@ -203,7 +204,7 @@ func race(t *testing.T, database string) {
 			require.True(t, j.StartedAt.After(startedAt))
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), false)
-			require.Equal(t, 1, count(h, watchdog.EventResume))
+			require.Equal(t, 1, count(h, event.Resume))
 		})
 		t.Run(fmt.Sprintf("a window that four complete at its limit is complete or stopped, run %d", n), func(t *testing.T) {
 			j.Budget = time.Since(j.StartedAt) + 100*time.Millisecond
@@ -216,7 +217,7 @@ func race(t *testing.T, database string) {
 			if said.Complete {
 				completed++
 			}
-			require.Equal(t, said.Complete, count(h, watchdog.EventComplete) == 1)
+			require.Equal(t, said.Complete, count(h, event.Complete) == 1)
 		})
 	}
 	t.Logf("%d of %d windows were complete", completed, runs)
@@ -305,7 +306,7 @@ func readHistory(t *testing.T, path, id string) *history {
 	t.Helper()
 	store, err := openStore(path)
 	require.NoError(t, err, "open the database")
-	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
+	events, err := store.Read(context.Background(), event.AggregateType, id)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
 	h := &history{events, map[string]int{}, map[string]string{}, map[string]string{}}
@@ -323,12 +324,12 @@ func (h *history) add(t *testing.T, e watchdog.Event) {
 	}
 	require.NoError(t, json.Unmarshal(e.Payload, &payload))
 	switch e.Type {
-	case watchdog.EventCancel:
+	case event.Cancel:
 		h.ends[payload.Start]++
 		h.stops[payload.Start] = string(e.Payload)
-	case watchdog.EventComplete:
+	case event.Complete:
 		h.ends[payload.Start]++
-	case watchdog.EventResume:
+	case event.Resume:
 		require.NotContains(t, h.opened, payload.Previous, "a window is followed by one window")
 		h.opened[payload.Previous] = payload.Start
 	}

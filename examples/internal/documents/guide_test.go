@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
@@ -99,14 +100,14 @@ func TestHost(t *testing.T) {
 		}
 		require.NoError(t, wholeHost(ctx, store, ask, step))
 		require.Equal(t, 3, steps)
-		events, err := store.Read(ctx, watchdog.AggregateType, "s-1")
+		events, err := store.Read(ctx, event.AggregateType, "s-1")
 		require.NoError(t, err)
 		kinds := map[string]int{}
 		for _, e := range events {
 			kinds[e.Type]++
 		}
-		require.Equal(t, 2, kinds[watchdog.EventRetry])
-		require.Equal(t, 1, kinds[watchdog.EventComplete])
+		require.Equal(t, 2, kinds[event.Retry])
+		require.Equal(t, 1, kinds[event.Complete])
 		require.NoError(t, wholeHost(ctx, store, ask, step), "the session is done")
 		require.Equal(t, 3, steps)
 	})

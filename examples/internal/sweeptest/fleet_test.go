@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
@@ -367,7 +368,7 @@ func (db *database) statuses(t *testing.T) map[string]string {
 func (db *database) cancels(t *testing.T) map[string]int {
 	t.Helper()
 	return pairs[int](t, db, fmt.Sprintf(
-		"SELECT aggregate_id, count(*) FROM events WHERE event_type = '%s' GROUP BY aggregate_id", watchdog.EventCancel))
+		"SELECT aggregate_id, count(*) FROM events WHERE event_type = '%s' GROUP BY aggregate_id", event.Cancel))
 }
 
 func pairs[V any](t *testing.T, db *database, query string) map[string]V {

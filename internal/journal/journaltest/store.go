@@ -1,19 +1,18 @@
 // Package journaltest has a store for the tests of what records: it keeps events in memory, and fails as it is told.
 //
-// It is no example of a store, and does not check what it is asked to keep.
+// It is no example of a store.
 package journaltest
 
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/journal"
-	"github.com/seed62658d38/watchdog/internal/memory"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // ErrFull is an error of a store that does not say why.
@@ -23,21 +22,21 @@ var ErrFull = errors.New("disk full")
 type Call struct {
 	Kind   string
 	Runs   []string      // that it is about
-	Events []fold.Event  // that are to be kept
+	Events []event.Event // that are to be kept
 	At     time.Duration // since Began
 }
 
 // A Fault happens before a call is made, which fails with its error.
 type Fault = func(ctx context.Context, c Call) error
 
-// A Store is a [journal.Store]. Its methods may be called concurrently.
+// A Store is an [event.TransactionalStore]. Its methods may be called concurrently.
 type Store struct {
 	Steps  bool      // it cannot transact
 	Sparse bool      // it says that runs have next to no events
 	Keeps  bool      // what an exchange decides is a call of its own, "keep", in which the transaction can fail
 	Began  time.Time // from which calls are counted
 
-	kept  memory.Events
+	kept  event.Memory
 	mu    sync.Mutex
 	fault Fault
 	asked []Call
@@ -77,10 +76,9 @@ func (s *Store) Kinds() (kinds []string) {
 }
 
 // All are the events of a run. It is no call.
-func (s *Store) All(runID string) []fold.Event {
-	t, _ := s.kept.Begin(context.Background(), 0)
-	defer t.End()
-	return copies(t.All(record.AggregateType, runID))
+func (s *Store) All(runID string) []event.Event {
+	events, _ := s.kept.Read(context.Background(), event.AggregateType, runID)
+	return events
 }
 
 func (s *Store) ask(ctx context.Context, c Call) error {
@@ -95,17 +93,27 @@ func (s *Store) ask(ctx context.Context, c Call) error {
 	return fault(ctx, c)
 }
 
-// Transacts implements [journal.Store].
-func (s *Store) Transacts() bool { return !s.Steps }
+// Journal is the store as journals have it.
+func (s *Store) Journal() journal.Store {
+	if s.Steps {
+		return journal.StoreOf(plain{s})
+	}
+	return journal.StoreOf(s)
+}
 
-// Key implements [journal.Store].
-func (s *Store) Key() any { return s }
+// plain is a store that cannot transact.
+type plain struct{ event.Store }
 
-// Few implements [journal.Store].
-func (s *Store) Few(string) bool { return s.Sparse }
+// Len returns how many events an aggregate has, as far as it is to be told.
+func (s *Store) Len(aggregateType, aggregateID string) int {
+	if s.Sparse {
+		return s.kept.Len(aggregateType, aggregateID)
+	}
+	return math.MaxInt
+}
 
-// Append implements [journal.Store]. It keeps the events also if the caller does not wait any more.
-func (s *Store) Append(ctx context.Context, events ...fold.Event) error {
+// Append implements [event.TransactionalStore]. It keeps the events also if the caller does not wait any more.
+func (s *Store) Append(ctx context.Context, events ...event.Event) error {
 	var runs []string
 	for _, e := range events {
 		runs = append(runs, e.AggregateID)
@@ -113,38 +121,27 @@ func (s *Store) Append(ctx context.Context, events ...fold.Event) error {
 	if err := s.ask(ctx, Call{Kind: "append", Runs: runs, Events: events}); err != nil {
 		return err
 	}
-	t, err := s.kept.Begin(context.WithoutCancel(ctx), len(events))
-	if err != nil {
-		return err
-	}
-	defer t.End()
-	for i := range events {
-		t.Keep(&events[i])
-	}
-	t.Commit()
-	return nil
+	return s.kept.Append(context.WithoutCancel(ctx), events...)
 }
 
-// Read implements [journal.Store].
-func (s *Store) Read(ctx context.Context, runID string) ([]fold.Event, error) {
+// Read implements [event.Store].
+func (s *Store) Read(ctx context.Context, _, runID string) ([]event.Event, error) {
 	if err := s.ask(ctx, Call{Kind: "read", Runs: []string{runID}}); err != nil {
 		return nil, err
 	}
 	return s.All(runID), nil
 }
 
-// Select implements [journal.Store].
-func (s *Store) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
+// Select implements [event.TransactionalStore].
+func (s *Store) Select(ctx context.Context, by event.Selection) ([]event.Event, error) {
 	if err := s.ask(ctx, Call{Kind: "select", Runs: []string{by.AggregateID}}); err != nil {
 		return nil, err
 	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	return copies(t.Select(nil, by)), nil
+	return s.kept.Select(context.WithoutCancel(ctx), by)
 }
 
-// Transact implements [journal.Store].
-func (s *Store) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
+// Transact implements [event.TransactionalStore].
+func (s *Store) Transact(ctx context.Context, exchanges ...*event.Exchange) error {
 	var runs []string
 	for _, x := range exchanges {
 		runs = append(runs, x.AggregateID)
@@ -152,30 +149,26 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*journal.Exchange) er
 	if err := s.ask(ctx, Call{Kind: "transact", Runs: runs}); err != nil {
 		return err
 	}
-	t, _ := s.kept.Begin(context.WithoutCancel(ctx), 0)
-	defer t.End()
-	kept := make([][]fold.Event, len(exchanges))
+	var refused error
+	asked := make([]*event.Exchange, len(exchanges))
 	for i, x := range exchanges {
-		events := x.Decide(copies(t.Select(nil, x.Selection)))
-		if s.Keeps {
-			if err := s.ask(ctx, Call{Kind: "keep", Runs: []string{x.AggregateID}, Events: events}); err != nil {
-				return err
+		asked[i] = &event.Exchange{Selection: x.Selection, Decide: func(selected []event.Event) []event.Event {
+			events := x.Decide(selected)
+			if s.Keeps && refused == nil {
+				refused = s.ask(ctx, Call{Kind: "keep", Runs: []string{x.AggregateID}, Events: events})
 			}
-		}
-		for j := range events {
-			kept[i] = append(kept[i], *t.Keep(&events[j]))
-		}
+			if refused != nil {
+				return []event.Event{{}} // which is invalid, so that nothing is kept
+			}
+			return events
+		}}
+	}
+	err := s.kept.Transact(context.WithoutCancel(ctx), asked...)
+	if refused != nil {
+		return refused
 	}
 	for i, x := range exchanges {
-		x.Kept = kept[i]
+		x.Kept = asked[i].Kept
 	}
-	t.Commit()
-	return nil
-}
-
-func copies(events []*fold.Event) (all []fold.Event) {
-	for _, e := range events {
-		all = append(all, *e)
-	}
-	return all
+	return err
 }

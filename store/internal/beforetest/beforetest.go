@@ -16,13 +16,14 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A Store keeps events and sessions.
 type Store interface {
-	watchdog.EventStore
+	event.Store
 	session.Store
 	session.Starts
 }
@@ -180,7 +181,7 @@ func (c check) laddered(t *testing.T) {
 	works(t, w.Close())
 	var warned int
 	for _, e := range c.read(t, "laddered") {
-		if e.Type == watchdog.EventWarning && bytes.Contains(e.Payload, []byte(`"fraction":0.25`)) {
+		if e.Type == event.Warning && bytes.Contains(e.Payload, []byte(`"fraction":0.25`)) {
 			warned++
 		}
 	}
@@ -190,7 +191,7 @@ func (c check) laddered(t *testing.T) {
 func (c check) layered(t *testing.T) {
 	all := c.read(t, "layered/tool")
 	equal(t, 1, len(all))
-	equal(t, watchdog.EventCancel, all[0].Type)
+	equal(t, event.Cancel, all[0].Type)
 }
 
 func (c check) history(t *testing.T) {
@@ -287,12 +288,12 @@ func (c check) together(t *testing.T) {
 	}
 	all := c.read(t, "together")
 	equal(t, 1, len(all))
-	equal(t, watchdog.EventStart, all[0].Type)
+	equal(t, event.Start, all[0].Type)
 }
 
-func (c check) read(t *testing.T, run string) []watchdog.Event {
+func (c check) read(t *testing.T, run string) []event.Event {
 	t.Helper()
-	all, err := c.store.Read(t.Context(), watchdog.AggregateType, run)
+	all, err := c.store.Read(t.Context(), event.AggregateType, run)
 	works(t, err)
 	return all
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 )
 
 // Validate returns the error of the first invalid event of a batch, with its number.
@@ -24,26 +24,26 @@ func Truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond)
 // An ExchangeTx is a transaction in which nobody else changes what exchanges select.
 type ExchangeTx interface {
 	// Select returns what each of the exchanges selects. They have different aggregates.
-	Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error)
+	Select(exchanges []*event.Exchange) ([][]event.Event, error)
 	// Insert stores the events whose IDs are not taken. It returns all as they will be read, and how many it stored.
-	Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error)
+	Insert(events []event.Event) (as []event.Event, inserted int, err error)
 	// Stored returns what is stored under the IDs of the events, of all aggregates and in any order.
-	Stored(events []watchdog.Event) ([]watchdog.Event, error)
+	Stored(events []event.Event) ([]event.Event, error)
 }
 
 // CarryOut carries out exchanges in their order, and returns what is stored under the IDs of each one's events.
 func CarryOut(
-	tx ExchangeTx, exchanges []*watchdog.Exchange,
-	decide func(*watchdog.Exchange, []watchdog.Event) ([]watchdog.Event, error),
-) ([][]watchdog.Event, error) {
-	var all []watchdog.Event // that were decided on
+	tx ExchangeTx, exchanges []*event.Exchange,
+	decide func(*event.Exchange, []event.Event) ([]event.Event, error),
+) ([][]event.Event, error) {
+	var all []event.Event // that were decided on
 	inserted, counts := 0, make([]int, 0, len(exchanges))
 	for _, part := range WithoutRepeats(exchanges, aggregateOf) {
 		selected, err := tx.Select(part)
 		if err != nil {
 			return nil, err
 		}
-		events := make([]watchdog.Event, 0, len(part))
+		events := make([]event.Event, 0, len(part))
 		for i, x := range part {
 			decided, err := decide(x, selected[i])
 			if err != nil {
@@ -62,7 +62,7 @@ func CarryOut(
 			return nil, err
 		}
 	}
-	kept := make([][]watchdog.Event, len(counts))
+	kept := make([][]event.Event, len(counts))
 	for i, n := range counts {
 		kept[i], all = all[:n:n], all[n:]
 	}
@@ -88,15 +88,15 @@ func WithoutRepeats[E any, K comparable](batch []E, keyOf func(E) K) (parts [][]
 // An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
 type aggregate struct{ kind, id string }
 
-func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
+func aggregateOf(x *event.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // takeStored replaces events by what is stored under their IDs. The caller may change the payloads.
-func takeStored(tx ExchangeTx, events []watchdog.Event) error {
+func takeStored(tx ExchangeTx, events []event.Event) error {
 	rows, err := tx.Stored(events)
 	if err != nil {
 		return err
 	}
-	stored := make(map[string]watchdog.Event, len(rows))
+	stored := make(map[string]event.Event, len(rows))
 	for _, e := range rows {
 		stored[e.ID] = e
 	}

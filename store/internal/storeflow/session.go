@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -146,7 +146,7 @@ func StopFailed(c session.ClaimRequest) *bool {
 
 // Encode returns the rows of the events of a warning, or of a cancel, which has one at least.
 func Encode[R any](
-	doing string, judged session.Session, events []watchdog.Event, encode func([]watchdog.Event) (R, error),
+	doing string, judged session.Session, events []event.Event, encode func([]event.Event) (R, error),
 ) (R, error) {
 	rows, err := encode(events)
 	if err == nil && doing == "cancel" && len(events) == 0 {

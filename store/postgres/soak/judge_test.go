@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -363,7 +364,7 @@ func (f *stored) readEvents(ctx context.Context, conn *pgx.Conn) error {
 	f.ends, f.resumed = map[window][]end{}, map[window]bool{}
 	found, _ := conn.Query(ctx, // found has the error
 		"SELECT aggregate_id, event_type, payload::text FROM events WHERE event_type IN ($1, $2, $3)",
-		watchdog.EventCancel, watchdog.EventComplete, watchdog.EventResume)
+		event.Cancel, event.Complete, event.Resume)
 	var run, kind, payload string
 	_, err := pgx.ForEachRow(found, []any{&run, &kind, &payload}, func() error {
 		var p struct {
@@ -374,11 +375,11 @@ func (f *stored) readEvents(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("read an event of %s: %w", run, err)
 		}
 		w := windowOf(run, p.Start)
-		if kind == watchdog.EventResume {
+		if kind == event.Resume {
 			f.resumed[w] = true
 			return nil
 		}
-		f.ends[w] = append(f.ends[w], end{kind == watchdog.EventComplete, codeOf(p.Reason), p.Author})
+		f.ends[w] = append(f.ends[w], end{kind == event.Complete, codeOf(p.Reason), p.Author})
 		return nil
 	})
 	return err

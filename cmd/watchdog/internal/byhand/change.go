@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
@@ -84,7 +85,7 @@ func (r *Run) finish(ctx context.Context) (settled bool, err error) {
 		err = r.activate(ctx, before)
 	}
 	if err == nil {
-		settled, err = r.settle(ctx, watchdog.EventComplete)
+		settled, err = r.settle(ctx, event.Complete)
 	}
 	return settled, err
 }
@@ -178,9 +179,9 @@ func (r *Run) leave(ctx context.Context, before string) error {
 	if r.row.Status != session.Active {
 		return nil
 	}
-	kind := watchdog.EventCancel
+	kind := event.Cancel
 	if before == record.CompleteReason || before == string(session.ReasonFailed) {
-		kind = watchdog.EventComplete
+		kind = event.Complete
 	}
 	settled, err := r.settle(ctx, kind)
 	if err == nil && !settled {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
@@ -130,7 +131,7 @@ func (r *Run) settle(ctx context.Context, end string) (settled bool, err error) 
 
 // endID returns the ID of the last event that ended a window of the run so.
 func (r *Run) endID(ctx context.Context, kind string) (id string, err error) {
-	if r.events, err = r.db.Read(ctx, watchdog.AggregateType, r.id); err != nil {
+	if r.events, err = r.db.Read(ctx, event.AggregateType, r.id); err != nil {
 		return "", err
 	}
 	for _, e := range slices.Backward(r.events) {

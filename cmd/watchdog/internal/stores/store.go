@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -22,7 +22,7 @@ import (
 
 // A Database is a store that this program can open.
 type Database interface {
-	watchdog.LayerStore
+	event.LayerStore
 	session.Store
 	session.Lister
 	Close() error
@@ -110,7 +110,7 @@ func WithoutPassword(store string) string {
 // [session.ErrUnreadable] beside the events, and one that there is not is none.
 func Record(ctx context.Context, db Database, runID string) (r story.Record, err error) {
 	r.RunID = runID
-	if r.Events, err = db.Read(ctx, watchdog.AggregateType, runID); err != nil {
+	if r.Events, err = db.Read(ctx, event.AggregateType, runID); err != nil {
 		return r, err
 	}
 	row, err := db.Session(ctx, runID)
