@@ -63,7 +63,7 @@ long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|Tes
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|Test(Hung)?Paused|TestHungOnBusyMachine
 long := $(long)|TestHoldsOfProcesses
-longer = . ./internal/... ./loop ./stall ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
+longer = . ./internal/... ./loop ./stall ./stall/converge ./event/eventtest ./session/sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./examples/internal/crashtest
 
 # The tests of the command that do more in a long run: with PostgreSQL, what the others do with SQLite alone.

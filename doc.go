@@ -153,7 +153,7 @@
 //	}
 //
 // A host that has a mock clock already, of github.com/benbjohnson/clock, sets Clock in the [Config] to it, with
-// PollOnly, and moves the time by hand. A [Memory] is a store for tests. Package storetest tests a store of your own.
+// PollOnly, and moves the time by hand. A [Memory] is a store for tests. Package eventtest tests a store of your own.
 //
 // # What it does not do
 //

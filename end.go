@@ -11,9 +11,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
-// Complete says that the run has done its work. It is recorded as [event.Complete], once, and then the run's context and
-// its open layers end, with [ErrComplete] as the cause. A complete run never fires, whoever attaches to it and however
-// late: New wraps [ErrComplete]. Resume opens a fresh window, to go on with it all the same. Call it before
+// Complete says that the run has done its work. It is recorded as [event.Complete], once, and then the run's context
+// and its open layers end, with [ErrComplete] as the cause. A complete run never fires, whoever attaches to it and
+// however late: New wraps [ErrComplete]. Resume opens a fresh window, to go on with it all the same. Call it before
 // [Watchdog.Close].
 //
 // The first cause wins: if a limit was exceeded or another process cancelled the run before, Complete returns an error

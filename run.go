@@ -15,9 +15,9 @@ const StartSkew = time.Minute
 // A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
 // must be set.
 type Run struct {
-	// ID names the run; it is the aggregate ID of its events. At most [event.MaxAggregateID] characters, none of them a control
-	// character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random ID,
-	// see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
+	// ID names the run; it is the aggregate ID of its events. At most [event.MaxAggregateID] characters, none of them a
+	// control character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random
+	// ID, see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
 	ID string
 	// StartedAt is when the run's window began. Zero means that the Store keeps it: New and Resume look it up before
 	// anything else, and return the store's error if they cannot. A run of which the Store has nothing begins at the start

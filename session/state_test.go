@@ -12,11 +12,11 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
-	"github.com/seed62658d38/watchdog/storetest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -263,7 +263,7 @@ func TestMemory(t *testing.T) {
 		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
 	})
 	t.Run("of events", func(t *testing.T) {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
+		eventtest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/converge"
 	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/stall/converge"
 )
 
 // A wait for a resource that never appears prints all the time, so that silence cannot end it. A probe sees that

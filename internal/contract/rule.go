@@ -1,4 +1,4 @@
-// Package contract is what storetest and sessiontest share: how rules are written, and checked against a store.
+// Package contract is what eventtest and sessiontest share: how rules are written, and checked against a store.
 //
 // It contains no rule.
 package contract

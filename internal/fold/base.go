@@ -113,7 +113,8 @@ func (b *Base) settle(events []event.Event, now time.Time) (unsettled []event.Ev
 
 // before divides ordered events at a time.
 func before(at time.Time, events []event.Event) (older, others []event.Event) {
-	n, _ := slices.BinarySearchFunc(events, event.Event{Timestamp: at}, event.Event.Compare) // an empty ID comes before every other
+	first := event.Event{Timestamp: at} // an empty ID comes before every other
+	n, _ := slices.BinarySearchFunc(events, first, event.Event.Compare)
 	return events[:n], events[n:]
 }
 

@@ -116,11 +116,7 @@ func (t *teller) windowStart(events []watchdog.Event, of fold.WindowID) (start t
 // currentWindow is the window that the run is in, as far as its events can be read: there is a story to tell all the
 // same.
 func currentWindow(events []watchdog.Event, of fold.WindowID, hostStart time.Time) fold.Window {
-	all := make([]event.Event, len(events))
-	for i, e := range events {
-		all[i] = event.Event(e)
-	}
-	h := fold.Of(of, all)
+	h := fold.Of(of, events)
 	return h.Current(hostStart)
 }
 

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
-	"github.com/seed62658d38/watchdog/storetest"
 )
 
 func TestNewSchema(t *testing.T) {
@@ -277,7 +277,7 @@ func TestSearchPath(t *testing.T) {
 		}
 	})
 	t.Run("for events", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
+		eventtest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	})
 	t.Run("for sessions", func(t *testing.T) {
 		testrun.LongOnly(t)

@@ -19,12 +19,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
-	"github.com/seed62658d38/watchdog/storetest"
 )
 
 // serializable is a setup of long runs only: it runs the same statements as the others.
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		s := open(t)
-		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
+		eventtest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	}
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) { keepsRules(t, open) })
@@ -98,7 +98,7 @@ func TestSessions(t *testing.T) {
 
 func TestDurable(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
+	eventtest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		dsn := newDSN(t)
 		return func() (event.Store, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
 	})
@@ -120,7 +120,7 @@ func TestTransactionPooler(t *testing.T) {
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		t.Parallel()
 		s := through(t)
-		storetest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
+		eventtest.Run(t, func(t *testing.T) event.Store { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
 		testrun.LongOnly(t)

@@ -24,11 +24,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 	"github.com/seed62658d38/watchdog/store/internal/testrun"
 	"github.com/seed62658d38/watchdog/store/sqlite"
-	"github.com/seed62658d38/watchdog/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -119,7 +119,7 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
-		storetest.Run(t, func(t *testing.T) event.Store { return open(t) })
+		eventtest.Run(t, func(t *testing.T) event.Store { return open(t) })
 	})
 }
 
@@ -132,7 +132,7 @@ func TestSessions(t *testing.T) {
 
 func TestDurableFile(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
+	eventtest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		file := newFile(t)
 		return func() (event.Store, error) { return sqlite.Open(t.Context(), file) }
 	})
@@ -140,7 +140,7 @@ func TestDurableFile(t *testing.T) {
 
 func TestDurableHostDatabase(t *testing.T) {
 	t.Parallel()
-	storetest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
+	eventtest.RunDurable(t, func(t *testing.T) func() (event.Store, error) {
 		db := hostDatabase(t, newFile(t))
 		return func() (event.Store, error) { return sqlite.New(t.Context(), db) }
 	})

@@ -1,9 +1,9 @@
-// Package storetest tests an implementation of [event.Store], as testing/fstest tests an fs.FS.
+// Package eventtest tests an implementation of [event.Store], as testing/fstest tests an fs.FS.
 //
 // # One call in a store's own tests
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) event.Store { return openEmpty(t) })
+//		eventtest.Run(t, func(t *testing.T) event.Store { return openEmpty(t) })
 //	}
 //
 // [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence and gets an empty store of its
@@ -22,7 +22,7 @@
 // [Test] and [TestDurable] check the same rules without a testing.T. They return one error that joins a
 // [*Violation] for each broken rule.
 //
-// Package storetest does not measure speed and does not read files or tables. It does not check what
+// Package eventtest does not measure speed and does not read files or tables. It does not check what
 // [event.Store] leaves open: the order of the keys in a payload, the text of an error, and whether an event ID
 // is taken after a failed append.
-package storetest
+package eventtest

@@ -1,4 +1,4 @@
-// Package sessiontest tests the session rows of a [session.Store], as package storetest tests its events.
+// Package sessiontest tests the session rows of a [session.Store], as package eventtest tests its events.
 //
 //	func TestSessions(t *testing.T) {
 //		sessiontest.Run(t, func(t *testing.T) session.Store { return openEmpty(t) })
@@ -14,6 +14,6 @@
 // store under test is a [Putter], the rules use it to write such rows; otherwise Run skips the rules that need them.
 // [session.Memory] is a Putter. For a store in a database, the test wraps the store in one.
 //
-// Package sessiontest does not check events, which storetest does. It does not check that rows are durable, and does
+// Package sessiontest does not check events, which eventtest does. It does not check that rows are durable, and does
 // not measure speed.
 package sessiontest

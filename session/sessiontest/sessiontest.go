@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/storetest"
 )
 
 // Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener],
@@ -19,10 +19,10 @@ func Run(t *testing.T, open func(t *testing.T) session.Store) {
 }
 
 // Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a
-// [*storetest.Violation] for each broken rule. It leaves out the rules that Run skips.
+// [*eventtest.Violation] for each broken rule. It leaves out the rules that Run skips.
 func Test(open func() (session.Store, error)) error {
 	return contract.Test(rules(), open, func(rule, why string, err error) error {
-		return &storetest.Violation{Rule: rule, Why: why, Err: err}
+		return &eventtest.Violation{Rule: rule, Why: why, Err: err}
 	})
 }
 

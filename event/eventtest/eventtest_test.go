@@ -1,4 +1,4 @@
-package storetest_test
+package eventtest_test
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(*testing.T) event.Store { return new(event.Memory) })
-	require.NoError(t, storetest.Test(func() (event.Store, error) { return new(event.Memory), nil }))
+	eventtest.Run(t, func(*testing.T) event.Store { return new(event.Memory) })
+	require.NoError(t, eventtest.Test(func() (event.Store, error) { return new(event.Memory), nil }))
 }
 
 func TestBrokenStores(t *testing.T) {
 	require.NoError(t, testEvents(plain, sound), "a store without an optional interface breaks no rule")
-	contracttest.EachBreaksOneRule(t, storetest.EventRules(), brokenEvents)
+	contracttest.EachBreaksOneRule(t, eventtest.EventRules(), brokenEvents)
 }
 
 func TestBrokenDurableStores(t *testing.T) {
-	contracttest.EachBreaksOneRule(t, storetest.DurableRules(), placeFaults)
+	contracttest.EachBreaksOneRule(t, eventtest.DurableRules(), placeFaults)
 }
 
 var (
@@ -38,12 +38,12 @@ var (
 )
 
 func testEvents(open func(fault) event.Store, f fault) error {
-	return storetest.Test(func() (event.Store, error) { return open(f), nil })
+	return eventtest.Test(func() (event.Store, error) { return open(f), nil })
 }
 
 // A race that a broken store can win is no rule: the suite of its author would pass now and then.
 func TestRacesAreAlwaysFound(t *testing.T) {
-	alwaysFound(t, storetest.DurableRules(), placeFaults, oneIDOfStores, noOverlapOfStores)
+	alwaysFound(t, eventtest.DurableRules(), placeFaults, oneIDOfStores, noOverlapOfStores)
 }
 
 func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contracttest.Broken[S], races ...string) {
@@ -67,18 +67,18 @@ func TestDurablePlace(t *testing.T) {
 		m := new(event.Memory)
 		return func() (event.Store, error) { return m, nil }
 	}
-	require.NoError(t, storetest.TestDurable(memory))
-	storetest.RunDurable(t, func(*testing.T) func() (event.Store, error) {
+	require.NoError(t, eventtest.TestDurable(memory))
+	eventtest.RunDurable(t, func(*testing.T) func() (event.Store, error) {
 		return places(func() fault { return sound })()
 	})
 }
 
 func TestRunFailure(t *testing.T) {
 	contracttest.RunFails(t, func() {
-		storetest.Run(t, func(*testing.T) event.Store { return brokenEvents[0].Open() })
-		storetest.RunDurable(t, func(*testing.T) func() (event.Store, error) { return placeFaults[0].Open() })
-	}, contracttest.RuleOf(t, storetest.EventRules(), eventFaults[0].Breaks).Name,
-		contracttest.RuleOf(t, storetest.DurableRules(), placeFaults[0].Breaks).Name)
+		eventtest.Run(t, func(*testing.T) event.Store { return brokenEvents[0].Open() })
+		eventtest.RunDurable(t, func(*testing.T) func() (event.Store, error) { return placeFaults[0].Open() })
+	}, contracttest.RuleOf(t, eventtest.EventRules(), eventFaults[0].Breaks).Name,
+		contracttest.RuleOf(t, eventtest.DurableRules(), placeFaults[0].Breaks).Name)
 }
 
 type (

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/stall/converge"
 )
 
 // A loop that keeps ending with the same problems gets other instructions, and in the end it is ended.

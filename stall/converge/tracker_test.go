@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/converge"
 	"github.com/seed62658d38/watchdog/internal/golden"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/stall/converge"
 )
 
 var (

@@ -15,7 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

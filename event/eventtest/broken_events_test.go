@@ -1,4 +1,4 @@
-package storetest_test
+package eventtest_test
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package storetest_test
+package eventtest_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/event"
-	"github.com/seed62658d38/watchdog/storetest"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 )
 
 // A mapStore is a host's own store: it keeps events in a map.
@@ -63,12 +63,12 @@ func (s *mapStore) Read(ctx context.Context, aggregateType, aggregateID string) 
 // A host proves its own store. In a test it calls Run, which reports each rule as a subtest:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) event.Store { return &mapStore{} })
+//		eventtest.Run(t, func(t *testing.T) event.Store { return &mapStore{} })
 //	}
 //
 // Elsewhere it calls Test.
 func Example() {
-	err := storetest.Test(func() (event.Store, error) { return &mapStore{}, nil })
+	err := eventtest.Test(func() (event.Store, error) { return &mapStore{}, nil })
 	fmt.Println("broken rules:", err)
 	// Output: broken rules: <nil>
 }

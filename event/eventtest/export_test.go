@@ -1,4 +1,4 @@
-package storetest
+package eventtest
 
 import "github.com/seed62658d38/watchdog/internal/contract"
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/session/sessiontest"
 )
 
 // A testStore is the store under test, with a second connection to its database. Through this connection the rules

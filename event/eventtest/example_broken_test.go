@@ -1,4 +1,4 @@
-package storetest_test
+package eventtest_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/event"
-	"github.com/seed62658d38/watchdog/storetest"
+	"github.com/seed62658d38/watchdog/event/eventtest"
 )
 
 // A coarseStore loses microseconds.
@@ -24,8 +24,8 @@ func (s *coarseStore) Append(ctx context.Context, events ...event.Event) error {
 
 // Test names the rules that a store breaks.
 func ExampleTest() {
-	err := storetest.Test(func() (event.Store, error) { return &coarseStore{}, nil })
-	if broken := new(storetest.Violation); errors.As(err, &broken) {
+	err := eventtest.Test(func() (event.Store, error) { return &coarseStore{}, nil })
+	if broken := new(eventtest.Violation); errors.As(err, &broken) {
 		fmt.Println(broken.Rule)
 	}
 	// Output: times keep their microseconds, cut off below and not rounded, in any year, and are read in UTC
