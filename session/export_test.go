@@ -10,6 +10,9 @@ import (
 // Flush flushes once.
 func (k *Keeper) Flush(ctx context.Context) { k.flusher.flush(ctx) }
 
+// BeginRunning has the keeper keep runs though nothing calls Run: tests flush and renew by hand.
+func (k *Keeper) BeginRunning() { k.running.open() }
+
 // RecheckAll has the next flush write every row.
 func (k *Keeper) RecheckAll() {
 	k.roster.mu.Lock()

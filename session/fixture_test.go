@@ -358,6 +358,7 @@ func (f *fixture) newKeeper(host string) *session.Keeper {
 	cfg.Host = host
 	k, err := session.NewKeeper(cfg)
 	require.NoError(f, err)
+	k.BeginRunning()
 	return k
 }
 

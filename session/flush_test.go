@@ -221,6 +221,7 @@ func tenThousand(b *testing.B) (*session.Keeper, []*watchdog.Watchdog) {
 	store := &session.Memory{}
 	k, err := session.NewKeeper(session.KeeperConfig{Store: store})
 	require.NoError(b, err)
+	k.BeginRunning()
 	all := make([]*watchdog.Watchdog, 10_000)
 	for i := range all {
 		run := watchdog.Run{ID: name(i), StartedAt: time.Now()}

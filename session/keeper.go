@@ -13,8 +13,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A Keeper keeps the rows of a process's live runs. Give it to them as their [watchdog.Config].Keeper, and run
-// [Keeper.Run] beside them. It writes the rows of all runs in one statement, each about ten times in its threshold. A
+// A Keeper keeps the rows of a process's live runs. Give it to them as their [watchdog.Config].Keeper, and call
+// [Keeper.Run] in a goroutine beside them: a keeper that does not run keeps no run. It writes the rows of all runs in one statement, each about ten times in its threshold. A
 // signal of a run never waits for it. A run that was cancelled from elsewhere ends with that cancel as its cause. All
 // methods are safe for concurrent use.
 //
@@ -29,6 +29,7 @@ type Keeper struct {
 	queue     *endQueue
 	syncer    *syncer
 	comparer  *comparer
+	running   *gate
 	toldShort sync.Once // that a threshold of the host's is shorter than a run's limits
 }
 
@@ -45,7 +46,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		cfg: &cfg, roster: roster, rows: rows, leases: leases, outage: down,
 		flusher: &flusher{roster: roster, rows: rows, leases: leases, ends: ends, outage: down},
 		queue:   &endQueue{ends: ends}, syncer: &syncer{roster, rows, leases},
-		comparer: &comparer{roster: roster},
+		comparer: &comparer{roster: roster}, running: newGate(),
 	}, nil
 }
 
@@ -65,7 +66,8 @@ func (k *Keeper) Start(ctx context.Context, runID string) (time.Time, error) {
 }
 
 // Keep implements [watchdog.Keeper]. It begins an attempt in the run's row. An attempt that is still active there was
-// lost, unless this keeper keeps it.
+// lost, unless this keeper keeps it. It waits for [Keeper.Run] to begin, and returns an error if that does not within
+// the record timeout: a sweeper would end a run whose keeper does not run.
 func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Attempt, err error) {
 	threshold, err := k.cfg.runThreshold(w.ID())
 	if err != nil {
@@ -73,6 +75,10 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
+	if !k.running.wait(ctx) {
+		return watchdog.Attempt{}, fmt.Errorf("the Keeper does not run, so that sweepers would take run %s for lost: "+
+			"call its Run in a goroutine before New, and end it after Close", w.ID())
+	}
 	k.roster.beginAttaching(w.ID())
 	defer func() { k.roster.endAttaching(w.ID(), err != nil) }()
 	earlier := k.roster.kept(w.ID())
@@ -135,6 +141,8 @@ func (k *Keeper) Live() int { return k.roster.live() }
 // returns nil. A store that fails before is called again at the next look; the log says when that starts and ends.
 // Without Run the process is taken for dead after three promises.
 func (k *Keeper) Run(ctx context.Context) error {
+	k.running.open()
+	defer k.running.shut()
 	endRenewing := k.leases.startRenewing(context.WithoutCancel(ctx))
 	defer endRenewing()
 	var own sync.WaitGroup

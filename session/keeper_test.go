@@ -47,6 +47,51 @@ func TestKeeperConfig(t *testing.T) {
 	})
 }
 
+// TestNotRunning protects a run from a sweeper that takes it for lost, because nobody called the keeper's Run.
+func TestNotRunning(t *testing.T) {
+	begin := func(f *fixture, k *session.Keeper) error {
+		began := time.Now()
+		wd, err := f.try("s-1", f.config(k))
+		if err != nil {
+			require.Equal(f, f.cfg.RecordTimeout, time.Since(began), "as long as any call of the keeper's")
+			require.ErrorContains(f, err, "call its Run in a goroutine before New")
+			return err
+		}
+		return wd.Close()
+	}
+	inBubble := func(name string, test func(f *fixture, k *session.Keeper)) {
+		subtest(t, name, func(f *fixture) {
+			f.cfg.RecordTimeout = 3 * time.Second
+			k, err := session.NewKeeper(f.cfg)
+			require.NoError(f, err)
+			test(f, k)
+		})
+	}
+	inBubble("a run is not begun without Run", func(f *fixture, k *session.Keeper) {
+		require.Error(f, begin(f, k))
+		_, err := f.db.Session(context.Background(), "s-1")
+		require.ErrorIs(f, err, session.ErrNotFound)
+	})
+	inBubble("nor after Run has returned", func(f *fixture, k *session.Keeper) {
+		f.run(k)()
+		require.Error(f, begin(f, k))
+	})
+	inBubble("one that begins just before Run waits for it", func(f *fixture, k *session.Keeper) {
+		began := make(chan error, 1)
+		go func() { began <- begin(f, k) }()
+		time.Sleep(time.Second)
+		defer f.run(k)()
+		require.NoError(f, <-began)
+	})
+	inBubble("of two that call Run the last to return counts", func(f *fixture, k *session.Keeper) {
+		first, second := f.run(k), f.run(k)
+		first()
+		require.NoError(f, begin(f, k))
+		second()
+		require.Error(f, begin(f, k))
+	})
+}
+
 // TestAttach: an attach begins an attempt in the row.
 func TestAttach(t *testing.T) {
 	subtest(t, "makes a row with the run, the host and the time", func(f *fixture) {

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -176,6 +177,10 @@ func shownOnPage(t *testing.T, budget watchdog.Budget) string {
 	store := &session.Memory{}
 	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store})
 	require.NoError(t, err)
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Run(running) }()
+	defer func() { stop(); require.NoError(t, <-ended) }()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r-1", StartedAt: time.Now()}, watchdog.Config{
 		Store: store, Keeper: keeper, Budget: budget,
 	})

@@ -101,6 +101,15 @@ func attach(
 	if err != nil {
 		return nil, nil, err
 	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var kept sync.WaitGroup
+	var keptErr error
+	kept.Go(func() { keptErr = keeper.Run(running) })
+	end := func() error {
+		stop()
+		kept.Wait()
+		return keptErr
+	}
 	begin := watchdog.New
 	if o.resume {
 		begin = watchdog.Resume
@@ -113,17 +122,11 @@ func attach(
 		},
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, end())
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var kept sync.WaitGroup
-	var keptErr error
-	kept.Go(func() { keptErr = keeper.Run(running) })
 	return wd, func() error {
 		err := wd.Close() // while its row is still kept
-		stop()
-		kept.Wait()
-		return errors.Join(err, keptErr)
+		return errors.Join(err, end())
 	}, nil
 }
 

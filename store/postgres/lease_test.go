@@ -382,6 +382,10 @@ func TestAttachLocked(t *testing.T) {
 	keeper := func(limit time.Duration) *session.Keeper {
 		k, err := session.NewKeeper(session.KeeperConfig{Store: s, RecordTimeout: limit})
 		require.NoError(t, err)
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		ended := make(chan error, 1)
+		go func() { ended <- k.Run(ctx) }()
+		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
 		return k
 	}
 	begin := func(k *session.Keeper) (*watchdog.Watchdog, error) {
