@@ -7,8 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -65,13 +64,22 @@ type Config struct {
 	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means
 	// [slog.Default]. A panic in its handler is dropped.
 	Logger *slog.Logger
-	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime()
+	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it also has a method Uptime()
 	// time.Duration, a count that never goes back and goes on while the machine sleeps, elapsed time is taken from that;
 	// otherwise from Now, without steps back.
-	Clock clock.Clock
+	Clock Clock
 
 	forgets bool // nobody finds the run again
 }
+
+// A Clock is what a host's tests may put in the place of the machine's clock. Its methods are Now, which returns the
+// time, and AfterFunc(d, f), which calls f on a goroutine of its own after d, unless the [Timer] that it returns is
+// stopped. It is called from several goroutines at once. Package watchdogtest has a mock clock.
+type Clock = clocks.Clock
+
+// A Timer is what AfterFunc of a [Clock] returns; a [time.Timer] is one. Its methods are Stop, which prevents the call,
+// and Reset(d), which has it made after d from now. Each reports whether the timer was running.
+type Timer = clocks.Timer
 
 // inMemory returns the config of a run that has no store with one in memory, and the run with what it may leave out
 // then. Nobody else finds that run, so that its name and its start matter to nobody else.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // untouched is a store, a keeper and the host's callbacks of a run that nothing guards: each call fails the test.
@@ -51,11 +51,11 @@ func (u untouched) Ended(context.Context, *watchdog.Watchdog) { _ = u.called("En
 
 // timeless is a clock that shows the time and fails the test when a timer is set.
 type timeless struct {
-	*clock.Mock
+	*watchdogtest.MockClock
 	t *testing.T
 }
 
-func (c timeless) AfterFunc(d time.Duration, f func()) *clock.Timer {
+func (c timeless) AfterFunc(d time.Duration, f func()) watchdog.Timer {
 	c.t.Errorf("AfterFunc(%v) was called", d)
 	return c.Mock.AfterFunc(d, f)
 }
@@ -68,7 +68,7 @@ func switchedOff(t *testing.T) *fixture {
 		Disabled: true,
 		Store:    untouched{t},
 		Keeper:   untouched{t},
-		Clock:    timeless{b.clock.Mock, t},
+		Clock:    timeless{b.clock.MockClock, t},
 		Logger:   quiet,
 		Budget: watchdog.Budget{
 			WallClock: time.Second, Safety: time.Second, Idle: time.Second, NoProgress: time.Second, Hold: time.Second,

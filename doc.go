@@ -152,8 +152,8 @@
 //		})
 //	}
 //
-// A host that has a mock clock already, of github.com/benbjohnson/clock, sets Clock in the [Config] to it, with
-// PollOnly, and moves the time by hand. A [Memory] is a store for tests. Package eventtest tests a store of your own.
+// A test that moves the time by hand sets Clock in the [Config] to a mock clock of package watchdogtest, with PollOnly;
+// it takes one of github.com/benbjohnson/clock, too. A [Memory] is a store for tests. Package eventtest tests a store of your own.
 //
 // # What it does not do
 //

@@ -7,15 +7,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // A step has limits of its own, within what is left of its run. Its end leaves the run as it is.
 func ExampleWatchdog_Layer() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	store := &watchdog.Memory{}
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  store,
@@ -55,7 +54,7 @@ func ExampleWatchdog_Layer() {
 // A call that hangs is ended when the ladder asks for a retry or another way, and the host makes it again. Here the
 // second way has an answer.
 func ExampleWatchdog_Try() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{},
 		Budget: watchdog.Budget{
@@ -99,7 +98,7 @@ func ExampleWatchdog_Try() {
 
 // Where only the reserve is left, the host is asked once to return what it has, and may use the reserve for that.
 func Example_wrapUp() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * time.Minute},
@@ -131,7 +130,7 @@ func Example_wrapUp() {
 
 // A person who takes three hours to approve is not idleness, and uses up nothing of the two hours that the run has. A tool call that takes longer than its cap ends the run.
 func ExampleWatchdog_During() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{WallClock: 2 * time.Hour, Idle: 10 * time.Minute},
@@ -164,7 +163,7 @@ func ExampleWatchdog_During() {
 
 // A sub-agent may take two hours, and it streams: a minute without a message means that it hangs.
 func ExampleWatchdog_Hold() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{Idle: 10 * time.Second},

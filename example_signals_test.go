@@ -6,14 +6,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // Deep code finds the watchdog in its context. Every token is activity, so the limit is the silence between two tokens.
 func ExampleWatchdog_Activity() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{Idle: 5 * time.Minute},
@@ -42,7 +41,7 @@ func ExampleWatchdog_Activity() {
 
 // A run can be busy and get nowhere: activity does not restart the limit of no progress.
 func ExampleWatchdog_Progress() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{Idle: 5 * time.Minute, NoProgress: 30 * time.Minute},
@@ -118,7 +117,7 @@ func ExampleWatchdog_Observe() {
 
 // A silent run is asked to retry, then to change its approach, and only then cancelled. The host polls between phases.
 func ExampleWatchdog_Poll() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{},
 		Budget: watchdog.Budget{
@@ -155,7 +154,7 @@ func ExampleWatchdog_Poll() {
 // A subscriber gets each directive as it comes, also while the host is stuck in a phase. Progress puts a ladder back to
 // its first rung.
 func ExampleWatchdog_Subscribe() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{},
 		Budget: watchdog.Budget{
@@ -188,7 +187,7 @@ func ExampleWatchdog_Subscribe() {
 
 // A ladder that ends in a wait notifies and goes on: once in each stretch of silence, and it never cancels.
 func ExampleLadders() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{},
 		Budget: watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{

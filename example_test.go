@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // A session's main loop, guarded. The mock clock makes the second phase take five hours.
 func Example() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	machine.Set(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
@@ -47,7 +46,7 @@ func Example() {
 
 // A run that was cancelled is fired from the start when it is attached again, until someone asks to resume it.
 func ExampleResume() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	store := &watchdog.Memory{}
 	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
 	cfg := watchdog.Config{Store: store, Clock: machine, Logger: slog.New(slog.DiscardHandler), PollOnly: true}
@@ -73,7 +72,7 @@ func ExampleResume() {
 
 // The stop is the cause of the run's context, and an error of its own.
 func ExampleStop() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{}, Clock: machine, Logger: slog.New(slog.DiscardHandler), PollOnly: true,
 	})
@@ -92,7 +91,7 @@ func ExampleStop() {
 
 // An agent that knows how long it has can wrap up in time.
 func ExampleWatchdog_Remaining() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * time.Minute},
@@ -113,7 +112,7 @@ func ExampleWatchdog_Remaining() {
 
 // A host that keeps no more of a run than its ID: the store has when it began, over all restarts.
 func ExampleRun() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine} // such as store/sqlite
 	for range 3 {                                                     // each time that the host comes up
 		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1"}, cfg)
@@ -133,7 +132,7 @@ func ExampleRun() {
 
 // A session's main loop, guarded from its beginning to its end. The mock clock makes the second phase take five hours.
 func ExampleDo() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	cfg := watchdog.Config{
 		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 4 * time.Hour},
 		Clock: machine, Logger: slog.New(slog.DiscardHandler),
@@ -168,7 +167,7 @@ func ExampleDo() {
 
 // A run that was stopped, which the user asks to go on with: a fresh window, and the same guard around its loop.
 func ExampleWatchdog_Do() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine, Logger: slog.New(slog.DiscardHandler)}
 	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
 	machine.Add(5 * time.Hour)
@@ -192,7 +191,7 @@ func ExampleWatchdog_Do() {
 // from the store.
 func ExampleWatchdog_Cancel() {
 	cfg := watchdog.Config{
-		Store: &watchdog.Memory{}, Clock: clock.NewMock(), PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+		Store: &watchdog.Memory{}, Clock: watchdogtest.NewMockClock(), PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	}
 	run := watchdog.Run{ID: "session-1", StartedAt: cfg.Clock.Now()}
 	wd, _ := watchdog.New(context.Background(), run, cfg)
@@ -214,7 +213,7 @@ func ExampleWatchdog_Cancel() {
 
 // A run that has done its work never fires, however late another process attaches to it.
 func ExampleWatchdog_Complete() {
-	machine := clock.NewMock() // a host leaves Clock nil
+	machine := watchdogtest.NewMockClock() // a host leaves Clock nil
 	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
 	cfg := watchdog.Config{
 		Store: &watchdog.Memory{}, Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // hostLoop is the main loop of a host. Its tests choose the config and the phases.
@@ -65,7 +64,7 @@ func TestHostInBubble(t *testing.T) {
 // A host that has a mock clock already moves the time itself. With PollOnly the watchdog sets no timer and looks only when it is
 // called, so the test needs no goroutine and no sleep.
 func Example_mockClock() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
 	cfg := watchdog.Config{
 		Store:  &watchdog.Memory{},

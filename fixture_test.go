@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // machine is a mock clock that can be set and suspended: the wall clock, the count of real time and the timers move
 // apart as on a real machine.
 type machine struct {
-	*clock.Mock
+	*watchdogtest.MockClock
 	ahead time.Duration // the wall clock of real time
 	slept time.Duration
 }
@@ -34,9 +34,8 @@ var quiet = slog.New(slog.DiscardHandler)
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func (m *machine) Now() time.Time                  { return m.Mock.Now().Add(m.ahead + m.slept) }
-func (m *machine) Since(t time.Time) time.Duration { return m.Now().Sub(t) }
-func (m *machine) Uptime() time.Duration           { return m.Mock.Now().Sub(noon) + m.slept }
+func (m *machine) Now() time.Time        { return m.Mock.Now().Add(m.ahead + m.slept) }
+func (m *machine) Uptime() time.Duration { return m.Mock.Now().Sub(noon) + m.slept }
 
 // step sets the wall clock.
 func (m *machine) step(d time.Duration) { m.ahead += d }
@@ -72,7 +71,7 @@ func runFixture(t *testing.T, name string, test func(b *fixture)) {
 }
 
 func newFixture(t *testing.T) *fixture {
-	b := &fixture{t: t, clock: &machine{Mock: clock.NewMock()}, store: &flakyStore{}}
+	b := &fixture{t: t, clock: &machine{MockClock: watchdogtest.NewMockClock()}, store: &flakyStore{}}
 	b.clock.Set(noon)
 	b.run = watchdog.Run{ID: "s-1", StartedAt: noon}
 	b.cfg = watchdog.Config{Store: b.store, Clock: b.clock, Logger: quiet}

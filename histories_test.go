@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 var historySeed = flag.Int64("history", -1, "the seed of the one history that TestHistories lives through")
@@ -149,7 +148,7 @@ func newPastimes(seed uint64, logs bool) *pastimes {
 }
 
 func (h *pastimes) newProcess(name string) *process {
-	c := &hostClock{Mock: clock.NewMock(), real: &h.real}
+	c := &hostClock{MockClock: watchdogtest.NewMockClock(), real: &h.real}
 	p := &process{name: name, uptime: !h.chance(4)}
 	p.connection = &connection{database: h.database, elsewhere: h.chance(3), openers: map[string]bool{}}
 	p.host = &modelHost{clock: c, transactional: h.chance(2)}

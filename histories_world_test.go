@@ -11,24 +11,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/procid"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // A hostClock is the clock of one host. Real time goes on for all hosts alike; what a clock on the wall shows besides
 // can be set. No timer of it ever fires: nothing takes time but a step of the history.
 type hostClock struct {
-	*clock.Mock
+	*watchdogtest.MockClock
 	real  *atomic.Int64 // since noon
 	ahead atomic.Int64
 }
 
-func (c *hostClock) Now() time.Time                  { return noon.Add(time.Duration(c.real.Load() + c.ahead.Load())) }
-func (c *hostClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *hostClock) Now() time.Time { return noon.Add(time.Duration(c.real.Load() + c.ahead.Load())) }
 
 // An uptimeHost counts besides how long it has been up.
 type uptimeHost struct{ *hostClock }

@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -363,7 +362,7 @@ func (s *countingStore) count(events []watchdog.Event, err error) ([]watchdog.Ev
 // A history is a run that was cancelled and resumed again and again.
 type history struct {
 	first, last time.Time
-	clock       *clock.Mock
+	clock       *watchdogtest.MockClock
 }
 
 // A start is one that a host may pass.
@@ -380,7 +379,7 @@ func (h *history) starts() []start {
 // longRun writes a run whose windows last an hour and lie that far apart.
 func longRun(tb testing.TB, store watchdog.EventStore, older int, pause time.Duration) *history {
 	tb.Helper()
-	mock := clock.NewMock()
+	mock := watchdogtest.NewMockClock()
 	mock.Set(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	h := &history{first: mock.Now(), clock: mock}
 	for n := range olderWindows {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -57,7 +55,7 @@ type Call struct {
 	Logger *slog.Logger
 	// Clock tells the time and sets the timers. Nil means that of the run in the context, or the machine's. It is for
 	// tests. The limit goes by its Uptime if it has one, see [watchdog.Config].Clock.
-	Clock clock.Clock
+	Clock watchdog.Clock
 }
 
 // Do does the work under a two-layer cancel and returns what became of it. At the limit (soft) the work's context ends,

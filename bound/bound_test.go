@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -175,7 +175,7 @@ func TestSoftLimit(t *testing.T) {
 		})
 	})
 	bubble(t, "is exceeded also where its timer is late", func(t *testing.T) {
-		late := &lateTimers{Mock: clock.NewMock()}
+		late := &lateTimers{MockClock: watchdogtest.NewMockClock()}
 		call := tick
 		call.Clock = late
 		var kept context.Context
@@ -193,15 +193,15 @@ func TestSoftLimit(t *testing.T) {
 }
 
 // lateTimers is a clock whose timers do not come.
-type lateTimers struct{ *clock.Mock }
+type lateTimers struct{ *watchdogtest.MockClock }
 
-func (c *lateTimers) AfterFunc(_ time.Duration, f func()) *clock.Timer {
+func (c *lateTimers) AfterFunc(_ time.Duration, f func()) watchdog.Timer {
 	return c.Mock.AfterFunc(watchdog.NoLimit, f)
 }
 
 func TestHardLimit(t *testing.T) {
 	bubble(t, "comes by a clock for tests, too", func(t *testing.T) {
-		mock, done, call := clock.NewMock(), make(chan struct{}), tick
+		mock, done, call := watchdogtest.NewMockClock(), make(chan struct{}), tick
 		call.Clock = mock
 		outcome := make(chan bound.Outcome[string], 1)
 		go func() {
@@ -287,7 +287,7 @@ func TestOverrunText(t *testing.T) {
 
 func TestTimer(t *testing.T) {
 	t.Run("a call that is over is held by none", func(t *testing.T) {
-		timers := &spiedTimers{Mock: clock.NewMock()}
+		timers := &spiedTimers{MockClock: watchdogtest.NewMockClock()}
 		call := tick
 		call.Clock = timers
 		bound.Do(t.Context(), call, ignoring(0, nil))
@@ -298,11 +298,11 @@ func TestTimer(t *testing.T) {
 
 // spiedTimers is a clock that remembers its timers.
 type spiedTimers struct {
-	*clock.Mock
-	made []*clock.Timer
+	*watchdogtest.MockClock
+	made []watchdog.Timer
 }
 
-func (c *spiedTimers) AfterFunc(d time.Duration, f func()) *clock.Timer {
+func (c *spiedTimers) AfterFunc(d time.Duration, f func()) watchdog.Timer {
 	t := c.Mock.AfterFunc(d, f)
 	c.made = append(c.made, t)
 	return t
@@ -417,7 +417,7 @@ func TestInObservedRun(t *testing.T) {
 		require.Equal(t, time.Minute, out.Limit)
 	})
 	bubble(t, "nor is one on the clock of a run for tests ended by the machine's", func(t *testing.T) {
-		machine := clock.NewMock()
+		machine := watchdogtest.NewMockClock()
 		machine.Set(time.Now())
 		wd := watched(t, watchdog.Config{Clock: machine})
 		done := make(chan bound.Outcome[string], 1)
@@ -544,18 +544,17 @@ func during(d time.Duration, h *watchdog.Hold) {
 
 // A hostClock is one with an Uptime. The wall clock can be set, and the machine can sleep, which its timers do not see.
 type hostClock struct {
-	*clock.Mock
+	*watchdogtest.MockClock
 	began        time.Time
 	ahead, slept atomic.Int64
 }
 
 func newHostClock() *hostClock {
-	mock := clock.NewMock()
-	return &hostClock{Mock: mock, began: mock.Now()}
+	mock := watchdogtest.NewMockClock()
+	return &hostClock{MockClock: mock, began: mock.Now()}
 }
 
-func (c *hostClock) Now() time.Time                  { return c.Mock.Now().Add(time.Duration(c.ahead.Load())) }
-func (c *hostClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *hostClock) Now() time.Time { return c.Mock.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *hostClock) Uptime() time.Duration {
 	return c.Mock.Now().Sub(c.began) + time.Duration(c.slept.Load())
 }

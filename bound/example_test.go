@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // A tick that takes longer than it may. Its result is kept, for the host to judge. The mock clock makes it slow.
 func ExampleDo() {
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	tick := bound.Call{Limit: 30 * time.Minute, Clock: machine}
 
 	out := bound.Do(context.Background(), tick, func(ctx context.Context) (int, error) {
@@ -67,7 +66,7 @@ func ExampleCalls() {
 
 // A second call under a key that is in flight is refused.
 func ExampleKeyInUse() {
-	tick := bound.Call{Key: "tick", Calls: &bound.Calls{}, Clock: clock.NewMock()}
+	tick := bound.Call{Key: "tick", Calls: &bound.Calls{}, Clock: watchdogtest.NewMockClock()}
 	bound.Do(context.Background(), tick, func(ctx context.Context) (string, error) {
 		second := bound.Do(ctx, tick, func(context.Context) (string, error) { return "never begun", nil })
 		fmt.Println(second.Err)

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // everySetting is a file in which no setting of runtime_controls has its default, but those of counts: see TestCounts.
@@ -543,7 +543,7 @@ func TestUnreachable(t *testing.T) {
 // endOf returns why a silent run ends when it is polled this long after its start.
 func endOf(t *testing.T, budget watchdog.Budget, held bool, after time.Duration) watchdog.StopReason {
 	t.Helper()
-	machine := clock.NewMock()
+	machine := watchdogtest.NewMockClock()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{}, Budget: budget, Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})

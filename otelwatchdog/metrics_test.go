@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -33,6 +32,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // TestMetricNames compares the names, units and attributes of all metrics with a golden file.
@@ -190,7 +190,7 @@ func TestTrips(t *testing.T) {
 	})
 	t.Run("with PollOnly the goroutine that finds a trip exports it", func(t *testing.T) {
 		f := newFixture(t)
-		mock := clock.NewMock()
+		mock := watchdogtest.NewMockClock()
 		mock.Set(time.Now().Add(-24 * time.Hour)) // by the run's clock that was before its attach
 		cfg := laddered
 		cfg.PollOnly, cfg.Clock = true, mock

@@ -5,12 +5,26 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"github.com/benbjohnson/clock"
 )
 
+// A Clock is one of a host's.
+type Clock interface {
+	// Now returns the time.
+	Now() time.Time
+	// AfterFunc calls f on a goroutine of its own after d.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// A Timer is what AfterFunc of a [Clock] returns: a [time.Timer] is one.
+type Timer interface {
+	// Stop prevents the call, and reports whether it did.
+	Stop() bool
+	// Reset has the timer call after d from now, and reports whether it was running.
+	Reset(d time.Duration) bool
+}
+
 // Now is the wall clock, for what people and databases read.
-func Now(c clock.Clock) time.Time {
+func Now(c Clock) time.Time {
 	if c != nil {
 		return c.Now()
 	}
@@ -18,15 +32,15 @@ func Now(c clock.Clock) time.Time {
 }
 
 // Since is the time since t.
-func Since(c clock.Clock, t time.Time) time.Duration {
+func Since(c Clock, t time.Time) time.Duration {
 	if c != nil {
-		return c.Since(t)
+		return c.Now().Sub(t)
 	}
 	return time.Since(t)
 }
 
 // Uptime is the count of a host's clock that has one: it never goes back, and goes on while the machine sleeps.
-func Uptime(c clock.Clock) (count time.Duration, counts bool) {
+func Uptime(c Clock) (count time.Duration, counts bool) {
 	counter, counts := c.(interface{ Uptime() time.Duration })
 	if !counts {
 		return 0, false
@@ -38,29 +52,23 @@ func Uptime(c clock.Clock) (count time.Duration, counts bool) {
 const Glance = time.Minute
 
 // Patience is how long a timer may wait for an instant of the clock.
-func Patience(c clock.Clock, wait time.Duration) time.Duration {
+func Patience(c Clock, wait time.Duration) time.Duration {
 	if _, counts := Uptime(c); counts {
 		return min(wait, Glance)
 	}
 	return wait
 }
 
-// A Timer is what [time.Timer] and the mock clock's have in common.
-type Timer interface {
-	Stop() bool
-	Reset(d time.Duration) bool
-}
-
 // AfterFunc calls f on a goroutine of its own after d.
-func AfterFunc(c clock.Clock, d time.Duration, f func()) Timer {
+func AfterFunc(c Clock, d time.Duration, f func()) Timer {
 	if c != nil {
 		return c.AfterFunc(d, f)
 	}
 	return time.AfterFunc(d, f)
 }
 
-// WithTimeout is [context.WithTimeout] on the clock. The mock clock has one, too, but its Err races with its end.
-func WithTimeout(parent context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+// WithTimeout is [context.WithTimeout] on the clock.
+func WithTimeout(parent context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	if c == nil {
 		return context.WithTimeout(parent, d)
 	}

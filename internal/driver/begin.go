@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
@@ -162,13 +160,13 @@ type runClock struct {
 
 // An otherClock is the host's, which may be set.
 type otherClock struct {
-	clock.Clock
+	clocks.Clock
 	began time.Time
 	meter verdict.MonotonicClock
 }
 
 // newRunClock starts at now, elapsed after the window's start.
-func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClock {
+func newRunClock(other clocks.Clock, now time.Time, elapsed time.Duration) runClock {
 	if other == nil {
 		return runClock{base: uptime.Start(now), atBase: max(elapsed, 0), last: max(elapsed, 0)}
 	}

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal/journaltest"
@@ -22,21 +22,20 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A countingClock counts the timers that are made of it.
-type countingClock struct {
-	clock.Clock
-	made atomic.Int32
-}
+// A countingClock is the machine's, and counts the timers that are made of it.
+type countingClock struct{ made atomic.Int32 }
 
-func (c *countingClock) AfterFunc(d time.Duration, f func()) *clock.Timer {
+func (c *countingClock) Now() time.Time { return time.Now() }
+
+func (c *countingClock) AfterFunc(d time.Duration, f func()) clocks.Timer {
 	c.made.Add(1)
-	return c.Clock.AfterFunc(d, f)
+	return time.AfterFunc(d, f)
 }
 
 // TestTimer protects that a tree has one timer, however many layers, which looks at what is due and nothing else.
 func TestTimer(t *testing.T) {
 	inNewBubble(t, "one for all, and each layer ends at its own time", func(t *testing.T, b *bench) {
-		c := &countingClock{Clock: clock.New()}
+		c := &countingClock{}
 		b.place.Clock, b.place.Instant = c, true // it has no time-out of its own
 		b.begin(t.Context(), after(24*time.Hour))
 		for i := range 100 {
@@ -112,7 +111,7 @@ func TestTimer(t *testing.T) {
 		require.Equal(t, errClosed, b.Cause())
 	})
 	inNewBubble(t, "inline there is none, and a poll finds what a timer would", func(t *testing.T, b *bench) {
-		c := &countingClock{Clock: clock.New()}
+		c := &countingClock{}
 		b.place.Clock, b.place.Inline, b.place.Instant = c, true, true
 		b.begin(t.Context(), after(time.Hour))
 		time.Sleep(2 * time.Hour)

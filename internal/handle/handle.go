@@ -11,8 +11,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -84,7 +83,7 @@ func LoggerOf(ctx context.Context) *slog.Logger {
 
 // Settings are what a run was made with.
 type Settings struct {
-	Clock         clock.Clock     // the host's, nil for the machine's
+	Clock         clocks.Clock    // the host's, nil for the machine's
 	Logger        *slog.Logger    // never nil
 	Limits        *verdict.Limits // without extensions; not to be changed
 	RecordTimeout time.Duration

@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -63,7 +61,7 @@ func (s *Store) isSmall(runID string) bool {
 // A Place is where a session and its layers are recorded, and how. It does not change.
 type Place struct {
 	Store   Store
-	Clock   clock.Clock // the host's; nil is the machine's
+	Clock   clocks.Clock // the host's; nil is the machine's
 	Timeout time.Duration
 	Inline  bool // everything is done on the goroutine of the caller
 	Instant bool // the store answers at once: nobody has to wait for it

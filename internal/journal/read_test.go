@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/event"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -213,14 +213,11 @@ func TestReadOnce(t *testing.T) {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A shiftedClock is that of a host whose clock is wrong.
-type shiftedClock struct {
-	clock.Clock
-	by time.Duration
-}
+type shiftedClock struct{ by time.Duration }
 
-func (c shiftedClock) Now() time.Time { return c.Clock.Now().Add(c.by) }
+func (c shiftedClock) Now() time.Time { return time.Now().Add(c.by) }
 
-func (c shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c shiftedClock) AfterFunc(d time.Duration, f func()) clocks.Timer { return time.AfterFunc(d, f) }
 
 // A writer is a process that watches the run.
 type writer struct {
@@ -241,7 +238,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 5)), t: t, store: &store{Keeps: true}}
 	for i := range w.writers {
-		c := shiftedClock{clock.New(), time.Duration(w.IntN(3400)-1700) * time.Second}
+		c := shiftedClock{time.Duration(w.IntN(3400)-1700) * time.Second}
 		b := newBench(t, w.store, func(p *journal.Place) { p.Clock = c })
 		w.writers[i] = &writer{b, c}
 	}
@@ -260,7 +257,7 @@ func (w *world) next(by *writer) event.Event {
 	var kind string
 	var payload any
 	used, rung := record.Used{ConfiguredBudgetSeconds: record.Seconds(w.IntN(2))}, record.Count(1+w.IntN(3))
-	elapsed := record.ExactSeconds(by.clock.Since(by.name.StartedAt))
+	elapsed := record.ExactSeconds(by.clock.Now().Sub(by.name.StartedAt))
 	opening := pick(w, w.openings)
 	switch w.IntN(8) {
 	case 0:
@@ -388,7 +385,7 @@ func (w *world) attach(starts map[time.Time]bool) {
 // requireSame compares all that can be asked of a window.
 func (w *world) requireSame(want, got fold.Window) {
 	w.t.Helper()
-	elapsed := w.writers[0].clock.Since(want.StartedAt)
+	elapsed := w.writers[0].clock.Now().Sub(want.StartedAt)
 	require.Equal(w.t, said(&want, elapsed), said(&got, elapsed))
 }
 

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -49,7 +48,7 @@ type lane struct {
 type key struct {
 	store   any
 	timeout time.Duration
-	clock   clock.Clock    // the host's; nil is the machine's
+	clock   clocks.Clock   // the host's; nil is the machine's
 	alone   *journal.Place // that shares with no other; the rest is empty then
 }
 

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
+	"github.com/seed62658d38/watchdog/watchdogtest"
 )
 
 // A Store keeps events and sessions.
@@ -81,9 +80,9 @@ type check struct{ store Store }
 // at attaches to a run so long after noon.
 func (c check) at(
 	t *testing.T, run watchdog.Run, after time.Duration, b watchdog.Budget,
-) (*watchdog.Watchdog, *clock.Mock) {
+) (*watchdog.Watchdog, *watchdogtest.MockClock) {
 	t.Helper()
-	now := clock.NewMock()
+	now := watchdogtest.NewMockClock()
 	now.Set(noon.Add(after))
 	w, err := watchdog.New(t.Context(), run, watchdog.Config{
 		Store: c.store, Budget: b, Clock: now, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
@@ -269,7 +268,7 @@ func (c check) together(t *testing.T) {
 	starts := make(chan time.Time, 16)
 	for n := range cap(starts) {
 		go func() {
-			now := clock.NewMock()
+			now := watchdogtest.NewMockClock()
 			now.Set(noon.Add(time.Duration(n) * time.Second))
 			w, err := watchdog.New(t.Context(), watchdog.Run{ID: "together"}, watchdog.Config{
 				Store: c.store, Clock: now, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
