@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/event"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -171,8 +171,8 @@ func (p pair) attached(program string) *process {
 	return s
 }
 
-// An event is one of the run's, as far as it is about a hold.
-type event struct {
+// A holdEvent is one of the run's, as far as it is about a hold.
+type holdEvent struct {
 	Opening  string          `json:"opening"`
 	Released float64         `json:"released_seconds"`
 	TakenBy  string          `json:"taken_by"`
@@ -181,16 +181,16 @@ type event struct {
 	id string
 }
 
-func (p pair) events(kind string) (all []event) {
+func (p pair) events(kind string) (all []holdEvent) {
 	p.Helper()
 	s, err := sqlite.Open(context.Background(), p.file)
 	require.NoError(p, err)
 	defer s.Close()
-	stored, err := s.Read(context.Background(), watchdog.AggregateType, "run")
+	stored, err := s.Read(context.Background(), event.AggregateType, "run")
 	require.NoError(p, err)
 	for _, e := range stored {
 		if e.Type == kind {
-			of := event{id: e.ID}
+			of := holdEvent{id: e.ID}
 			require.NoError(p, json.Unmarshal(e.Payload, &of))
 			all = append(all, of)
 		}
@@ -275,12 +275,12 @@ func takesLiving(p pair) {
 	older.ask("hold", "approval")
 	require.Equal(p, "true", older.ask("release", "approval"))
 	older.ask("close")
-	require.Len(p, p.events(watchdog.EventHold), 1, "it is the newer's")
+	require.Len(p, p.events(event.Hold), 1, "it is the newer's")
 	time.Sleep(stillFor)
 	require.Greater(p, newer.length("paused"), stillFor, "in its own process it counts")
 	require.Equal(p, "true", newer.ask("release", "approval"))
 	newer.ask("close")
-	require.Len(p, p.events(watchdog.EventRelease), 1, "and its release is dropped")
+	require.Len(p, p.events(event.Release), 1, "and its release is dropped")
 	require.Less(p, p.attached(p.newer).length("paused"), stillFor)
 }
 
@@ -294,7 +294,7 @@ func otherKeys(p pair) {
 	time.Sleep(stillFor)
 	newer.ask("release", "approval-2")
 	newer.ask("close")
-	require.Len(p, p.events(watchdog.EventRelease), 2)
+	require.Len(p, p.events(event.Release), 2)
 	for _, program := range []string{p.older, p.newer} {
 		late := p.attached(program)
 		require.Greater(p, late.length("paused"), stillFor)
@@ -316,13 +316,13 @@ func beside(p pair) {
 	paused := newer.length("paused")
 	time.Sleep(stillFor)
 	require.Less(p, newer.length("paused"), paused+brief)
-	require.Len(p, p.events(watchdog.EventRelease), 2)
+	require.Len(p, p.events(event.Release), 2)
 }
 
 func killedOlder(p pair) {
 	older := p.attached(p.older)
 	older.ask("hold", "approval")
-	require.Eventually(p, func() bool { return len(p.events(watchdog.EventHold)) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(p, func() bool { return len(p.events(event.Hold)) == 1 }, time.Minute, time.Millisecond)
 	older.kill()
 	newer := p.attached(p.newer)
 	newer.ask("hold", "approval")
@@ -334,14 +334,14 @@ func killedOlder(p pair) {
 func killedNewer(p pair) {
 	newer := p.attached(p.newer)
 	newer.ask("hold", "approval")
-	require.Eventually(p, func() bool { return len(p.events(watchdog.EventHold)) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(p, func() bool { return len(p.events(event.Hold)) == 1 }, time.Minute, time.Millisecond)
 	newer.kill()
 	older := p.attached(p.older)
 	older.ask("hold", "approval")
 	older.ask("release", "approval")
 	older.ask("close")
-	require.Len(p, p.events(watchdog.EventHold), 1)
-	require.Len(p, p.events(watchdog.EventRelease), 1)
+	require.Len(p, p.events(event.Hold), 1)
+	require.Len(p, p.events(event.Release), 1)
 	late := p.attached(p.newer)
 	paused := late.length("paused")
 	time.Sleep(stillFor)
@@ -351,17 +351,17 @@ func killedNewer(p pair) {
 func takenBefore(p pair) {
 	killed := p.attached(p.newer)
 	killed.ask("hold", "approval")
-	require.Eventually(p, func() bool { return len(p.events(watchdog.EventHold)) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(p, func() bool { return len(p.events(event.Hold)) == 1 }, time.Minute, time.Millisecond)
 	killed.kill()
 	newer := p.attached(p.newer)
 	newer.ask("hold", "approval")
 	time.Sleep(stillFor)
 	newer.ask("release", "approval")
 	newer.ask("close")
-	holds, releases := p.events(watchdog.EventHold), p.events(watchdog.EventRelease)
+	holds, releases := p.events(event.Hold), p.events(event.Release)
 	require.Len(p, holds, 2)
 	require.Len(p, releases, 2)
-	require.True(p, slices.ContainsFunc(releases, func(r event) bool { return r.TakenBy == holds[1].id }))
+	require.True(p, slices.ContainsFunc(releases, func(r holdEvent) bool { return r.TakenBy == holds[1].id }))
 	require.NotEmpty(p, holds[0].Opener)
 	all := map[string]time.Duration{}
 	for name, program := range map[string]string{"older": p.older, "newer": p.newer} {
