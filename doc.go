@@ -153,7 +153,8 @@
 //	}
 //
 // A test that moves the time by hand sets Clock in the [Config] to a mock clock of package watchdogtest, with PollOnly;
-// it takes one of github.com/benbjohnson/clock, too. A [Memory] is a store for tests. Package eventtest tests a store of your own.
+// it takes one of github.com/benbjohnson/clock, too. A [Memory] is a store for tests. Package event/eventtest tests a
+// store of your own.
 //
 // # What it does not do
 //

@@ -20,6 +20,8 @@ type MockClock struct{ *clock.Mock }
 func NewMockClock() *MockClock { return &MockClock{clock.NewMock()} }
 
 // AfterFunc implements [watchdog.Clock].
-func (c *MockClock) AfterFunc(d time.Duration, f func()) watchdog.Timer { return c.Mock.AfterFunc(d, f) }
+func (c *MockClock) AfterFunc(d time.Duration, f func()) watchdog.Timer {
+	return c.Mock.AfterFunc(d, f)
+}
 
 var _ watchdog.Clock = (*MockClock)(nil)
