@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, release := &store{}, make(chan struct{})
 			err := contract.Check(t.Context(), ruleOf(func(*contract.Env[*store]) { <-release }), s)
-			require.ErrorContains(t, err, "a call did not return within 1m0s")
+			require.ErrorContains(t, err, "a call did not return within 3m0s")
 			require.False(t, s.closed)
 			close(release)
 		})
