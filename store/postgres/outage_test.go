@@ -141,7 +141,7 @@ func TestMissingRights(t *testing.T) {
 		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest",
 			"GRANT SELECT, INSERT, UPDATE, DELETE ON watchdog_leases TO guest",
 			"GRANT SELECT, INSERT, DELETE ON watchdog_lease_ends TO guest")
-		s := openAt(t, asGuest, postgres.Config{})
+		s := openAt(t, asGuest, postgres.Config{}).Patient()
 		cancelsAtOnce(t, s)
 		l := begin(t, s, lease1)
 		attachLeased(t, s, lease1, "run-1")

@@ -110,7 +110,7 @@ func TestOperations(t *testing.T) {
 				mustExec(t, pool, grant)
 			}
 		}
-		s := openAt(t, asApp, cfg)
+		s := openAt(t, asApp, cfg).Patient()
 		cancelsAtOnce(t, s)
 	})
 	for section, page := range map[string]string{

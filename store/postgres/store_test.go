@@ -308,10 +308,11 @@ func (p putter) emptied(tb testing.TB) putter {
 // Close does nothing, because the next rule uses the store again. The store is closed when the test ends.
 func (p putter) Close() error { return nil }
 
-// newPutter opens a store, and a pool with direct connections to its database.
+// newPutter opens a patient store, and a pool with direct connections to its database. What notifies waits at its commit
+// for whatever else on the server does so.
 func newPutter(tb testing.TB, dsn, direct string) putter {
 	tb.Helper()
-	return putter{openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct)}
+	return putter{openAt(tb, dsn, postgres.Config{}).Patient(), hostPool(tb, direct)}
 }
 
 func TestLayers(t *testing.T) {
