@@ -61,8 +61,7 @@ long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
-long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|Test(Hung)?Paused|TestHungOnBusyMachine
-long := $(long)|TestHoldsOfProcesses
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestHoldsOfProcesses
 longer = . ./internal/... ./loop ./stall ./stall/converge ./event/eventtest ./session/sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./examples/internal/crashtest
 
@@ -71,6 +70,11 @@ stored = $(shell awk '/^func / { name = $$2; sub(/[^A-Za-z].*/, "", name) } /eac
 	cmd/watchdog/*_test.go | grep '^Test' | sort -u | paste -sd '|')
 
 LONG ?= 1
+
+# A pause takes its time, and a busy machine is one for all: a part of these is what the tests do.
+ifeq ($(LONG),1)
+long := $(long)|Test(Hung)?Paused|TestHungOnBusyMachine
+endif
 
 .PHONY: long
 long: ## run all of what the tests run a part of, LONG=3 a third of the rounds: random histories, kills, simulated fleets
