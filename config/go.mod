@@ -3,7 +3,6 @@ module github.com/seed62658d38/watchdog/config
 go 1.25.0
 
 require (
-	github.com/benbjohnson/clock v1.3.5
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/stretchr/testify v1.10.0
 	go.uber.org/goleak v0.10.0
@@ -12,6 +11,7 @@ require (
 )
 
 require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/google/go-cmp v0.5.9 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect

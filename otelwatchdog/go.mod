@@ -3,7 +3,6 @@ module github.com/seed62658d38/watchdog/otelwatchdog
 go 1.25.0
 
 require (
-	github.com/benbjohnson/clock v1.3.5
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.46.0
@@ -16,6 +15,7 @@ require (
 )
 
 require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect

@@ -3,7 +3,6 @@ module github.com/seed62658d38/watchdog/store
 go 1.25.0
 
 require (
-	github.com/benbjohnson/clock v1.3.5
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/stretchr/testify v1.11.1
@@ -13,6 +12,7 @@ require (
 )
 
 require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/go-cmp v0.5.9 // indirect
