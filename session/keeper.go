@@ -14,9 +14,9 @@ import (
 )
 
 // A Keeper keeps the rows of a process's live runs. Give it to them as their [watchdog.Config].Keeper, and call
-// [Keeper.Run] in a goroutine beside them: a keeper that does not run keeps no run. It writes the rows of all runs in one
-// statement, each about ten times in its threshold. A signal of a run never waits for it. A run that was cancelled from
-// elsewhere ends with that cancel as its cause. All methods are safe for concurrent use.
+// [Keeper.Run] in a goroutine beside them: a keeper that does not run keeps no run. It writes the rows of all runs in
+// one statement, each about ten times in its threshold. A signal of a run never waits for it. A run that was cancelled
+// from elsewhere ends with that cancel as its cause. All methods are safe for concurrent use.
 //
 // If one process has several watchdogs of one run, the latest is kept.
 type Keeper struct {
